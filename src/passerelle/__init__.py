@@ -1,0 +1,1 @@
+"""Neural machine translation as a reproducible, distributed workflow."""

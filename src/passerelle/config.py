@@ -1,0 +1,329 @@
+"""`params.yaml` as frozen, strict, typed values.
+
+Every knob that changes a result stands in `params.yaml`; this file says what each may be. All faults of
+a file are reported together, one line each, before any work starts. A stage receives only the sections
+that its own parameter class names, and `dvc.yaml` lists exactly those for it.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class Section(BaseModel):
+    """A section of `params.yaml`: unknown keys and wrong types are faults, values never change."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+class CorpusConfig(Section):
+    """Where the raw sentence pairs come from (stage `fetch`)."""
+
+    name: str
+    """What the corpus is called in reports and runs."""
+    origin: Literal["file", "phrasebook"]
+    """`file`: looked for in `archive_variable`, `path`, `urls`; `phrasebook`: generated, synthetic."""
+    archive_variable: str | None = None
+    """Environment variable that, where set, names a local archive or text file; looked at first."""
+    path: str | None = None
+    """Local archive or text file, relative to the folder of `params.yaml`; looked at second."""
+    urls: list[str] = []
+    """Addresses tried in order, last."""
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """Expected hash of the sentence-pair text itself (not of its archive); null accepts any."""
+    max_bytes: PositiveInt = 2_000_000_000
+    """Largest unpacked text that is accepted."""
+    attribution: str
+    """Who made the corpus and under which licence; kept beside the data."""
+
+    @model_validator(mode="after")
+    def _file_has_a_place(self) -> Self:
+        if self.origin == "file" and not (self.archive_variable or self.path or self.urls):
+            raise ValueError("origin is file, so archive_variable, path or urls must say where it is")
+        return self
+
+
+class LanguagesConfig(Section):
+    """Languages of the two sides; they choose the typography rules (French has its own)."""
+
+    source: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")] = "en"
+    """ISO 639 code of the source language."""
+    target: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")] = "fr"
+    """ISO 639 code of the target language."""
+
+
+class CleaningConfig(Section):
+    """Which sentence pairs are kept (stage `prepare`). A rejected pair keeps its reason."""
+
+    max_words: PositiveInt = 80
+    """Longest sentence kept, in words, on either side."""
+    max_length_ratio: Annotated[float, Field(gt=1.0)] = 5.0
+    """Most words on one side for one on the other; only for pairs where a side has over 10 words."""
+    max_line_bytes: PositiveInt = 100_000
+    """A longer line is not a sentence pair, and rejected."""
+    max_pairs: PositiveInt | None = None
+    """Read only this many lines from the start of the corpus; null reads all."""
+
+
+class SplitConfig(Section):
+    """How groups of pairs that share a sentence are dealt out (stage `prepare`)."""
+
+    seed: NonNegativeInt = 0
+    """Another seed gives another, equally leak-free split."""
+    valid_sentences: PositiveInt = 2000
+    """About this many different source sentences for validation."""
+    test_sentences: PositiveInt = 2000
+    """About this many different source sentences for the test."""
+
+
+class TokenizerConfig(Section):
+    """Sub-word vocabulary, learnt from the training text of both languages (stage `tokenizer`)."""
+
+    kind: Literal["unigram", "bpe"] = "unigram"
+    """SentencePiece algorithm."""
+    vocab_size: Annotated[int, Field(ge=300, le=1_000_000)] = 8000
+    """Pieces in the joint vocabulary; PAD, UNK, BOS, EOS and 256 byte pieces are among them."""
+    max_sentences: PositiveInt = 2_000_000
+    """Sample this many sentences at most for learning the vocabulary (bounds memory)."""
+
+
+class ShardsConfig(Section):
+    """How token ids are written (stage `shards`)."""
+
+    max_tokens: Annotated[int, Field(ge=4)] = 128
+    """Longest sentence in tokens; a longer one is cut there, and counted."""
+    shard_bytes: Annotated[int, Field(ge=1, le=2_000_000_000)] = 64_000_000
+    """Size of one Arrow file, about; its offsets have 32 bits."""
+
+
+class TransformerConfig(Section):
+    """The Transformer (Vaswani et al. 2017)."""
+
+    name: Literal["transformer"] = "transformer"
+    """The architecture."""
+    d_model: PositiveInt = 256
+    """Width of the residual stream."""
+    num_heads: PositiveInt = 4
+    """Attention heads; divides d_model."""
+    num_encoder_layers: PositiveInt = 3
+    """Encoder blocks."""
+    num_decoder_layers: PositiveInt = 3
+    """Decoder blocks."""
+    d_ff: PositiveInt = 1024
+    """Width of the feed-forward layers."""
+    dropout: Fraction = 0.1
+    """Share of activations dropped in training."""
+    norm: Literal["pre", "post"] = "pre"
+    """Layer norm before each sub-layer (trains steadily) or after it (the chapter's own)."""
+    share_embeddings: bool = True
+    """One matrix for source embedding, target embedding and output layer, or three."""
+
+    @model_validator(mode="after")
+    def _widths_fit(self) -> Self:
+        if self.d_model % self.num_heads:
+            raise ValueError(f"num_heads must divide d_model={self.d_model}, but is {self.num_heads}")
+        if self.d_model % 2:
+            raise ValueError(f"d_model must be even (sines and cosines come in pairs), but is {self.d_model}")
+        return self
+
+
+class TrainingConfig(Section):
+    """Optimisation (stage `train`). The number of workers is not here: it does not change the result."""
+
+    seed: NonNegativeInt = 0
+    """Initial weights, order of the data, dropout."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Arithmetic of the forward and backward pass; `auto` is bf16 where the hardware multiplies it."""
+    micro_batch_tokens: Annotated[int, Field(ge=64)] = 2048
+    """Padded tokens of one micro-batch, on the longer side; bounds memory."""
+    micro_batches_per_step: PositiveInt = 4
+    """Micro-batches summed into one optimiser step; they are dealt out over the workers."""
+    max_steps: PositiveInt = 3000
+    """Optimiser steps in all."""
+    learning_rate: PositiveFloat = 2e-3
+    """Highest learning rate, reached at the end of the warm-up."""
+    warmup_steps: NonNegativeInt = 400
+    """Steps of linear rise from zero."""
+    schedule: Literal["inverse_sqrt", "cosine", "linear"] = "linear"
+    """Decay after the warm-up; cosine and linear reach zero at max_steps."""
+    beta1: Fraction = 0.9
+    """Adam's decay of the gradient mean."""
+    beta2: Fraction = 0.98
+    """Adam's decay of the squared gradient's mean."""
+    weight_decay: NonNegativeFloat = 0.0
+    """AdamW's decoupled weight decay, on matrices only."""
+    clip_norm: PositiveFloat | None = 1.0
+    """Longest gradient allowed; null does not clip."""
+    label_smoothing: Fraction = 0.1
+    """Share of the target probability spread over the vocabulary."""
+    validate_every: PositiveInt = 250
+    """Steps between validations; each also writes a checkpoint."""
+    patience: PositiveInt | None = None
+    """Stop after this many validations without a better validation loss; null runs to max_steps."""
+    average_checkpoints: PositiveInt = 5
+    """How many checkpoints are averaged into the final weights; 1 takes one."""
+    average_of: Literal["last", "best"] = "last"
+    """Average the last checkpoints, or those of lowest validation loss."""
+
+    @model_validator(mode="after")
+    def _steps_fit(self) -> Self:
+        if self.warmup_steps >= self.max_steps:
+            raise ValueError(
+                f"warmup_steps must be below max_steps={self.max_steps}, but is {self.warmup_steps}"
+            )
+        if self.validate_every > self.max_steps:
+            raise ValueError(
+                f"validate_every must be at most max_steps={self.max_steps}, but is {self.validate_every}"
+            )
+        return self
+
+
+class DecodingConfig(Section):
+    """How translations are searched for (stage `evaluate`, `passerelle translate`)."""
+
+    beam_size: PositiveInt = 5
+    """Hypotheses kept at each step; 1 is greedy search."""
+    length_penalty: NonNegativeFloat = 1.0
+    """Exponent of length in the score: log-probability / length ** length_penalty."""
+    max_length_ratio: PositiveFloat = 2.0
+    """A translation has at most this many times the source's tokens, plus 10."""
+    max_length: PositiveInt = 200
+    """And never more tokens than this."""
+    batch_tokens: PositiveInt = 8192
+    """Padded source tokens times beam decoded together; changes memory and speed only."""
+
+
+class EvaluationConfig(Section):
+    """Scores and attention pictures (stage `evaluate`)."""
+
+    bootstrap_samples: Annotated[int, Field(ge=100)] = 1000
+    """Resamplings behind each 95 % confidence interval."""
+    seed: NonNegativeInt = 12345
+    """Seed of the resampling."""
+    attention_sentences: list[str] = []
+    """Source sentences whose attention is dumped and drawn."""
+
+
+class Params(Section):
+    """The whole of `params.yaml`."""
+
+    root: str
+    """Where the project's code is, from the folder of this file; `dvc.yaml` uses it."""
+    corpus: CorpusConfig
+    languages: LanguagesConfig
+    cleaning: CleaningConfig
+    split: SplitConfig
+    tokenizer: TokenizerConfig
+    shards: ShardsConfig
+    model: TransformerConfig
+    training: TrainingConfig
+    decoding: DecodingConfig
+    evaluation: EvaluationConfig
+
+
+class FetchParams(Section):
+    """What stage `fetch` receives."""
+
+    corpus: CorpusConfig
+
+
+class PrepareParams(Section):
+    """What stage `prepare` receives."""
+
+    languages: LanguagesConfig
+    cleaning: CleaningConfig
+    split: SplitConfig
+
+
+class TokenizerParams(Section):
+    """What stage `tokenizer` receives."""
+
+    tokenizer: TokenizerConfig
+
+
+class ShardsParams(Section):
+    """What stage `shards` receives."""
+
+    shards: ShardsConfig
+
+
+class TrainParams(Section):
+    """What stage `train` receives."""
+
+    languages: LanguagesConfig
+    model: TransformerConfig
+    training: TrainingConfig
+
+
+class EvaluateParams(Section):
+    """What stage `evaluate` receives."""
+
+    decoding: DecodingConfig
+    evaluation: EvaluationConfig
+
+
+class ParamsError(ValueError):
+    """`params.yaml` is missing, unreadable or has faults; the message lists all of them."""
+
+
+StageParams = TypeVar("StageParams", bound=Section)
+
+
+def load_params(stage: type[StageParams], path: Path = Path("params.yaml")) -> StageParams:
+    """The sections that `stage` names, after the whole file has been checked.
+
+    Raises ParamsError with one line for each fault: file, key, value, and what is allowed.
+    """
+    sections = _read_yaml(path)
+    try:
+        params = Params.model_validate(sections)
+    except ValidationError as error:
+        lines = [f"{path}: {_describe(fault)}" for fault in error.errors()]
+        raise ParamsError("\n".join(lines)) from None
+    return stage.model_validate({name: getattr(params, name) for name in stage.model_fields})
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ParamsError(
+            f"{path}: no such file; run the stage in the folder that holds params.yaml"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ParamsError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8") from None
+    except YAMLError as error:
+        raise ParamsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise ParamsError(f"{path}: expected sections (key: value), found {type(content).__name__}")
+    return content
+
+
+def _describe(fault: Any) -> str:
+    """One line for one of pydantic's faults: key, what is wrong, and the value found."""
+    key = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "extra_forbidden":
+        return f"{key}: unknown key; see the comments in the project's params.yaml for the known ones"
+    if fault["type"] == "missing":
+        return f"{key}: missing; add it (see the project's params.yaml)"
+    if fault["type"] == "value_error":
+        return f"{key}: {fault['ctx']['error']}"
+    message = fault["msg"][0].lower() + fault["msg"][1:]
+    return f"{key}: {message}, but is {fault['input']!r}"

@@ -1,0 +1,1 @@
+"""Text to text: fetching, reading, cleaning and splitting sentence pairs."""

@@ -1,0 +1,1 @@
+"""Search for translations and whole-text translation."""

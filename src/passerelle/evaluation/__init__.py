@@ -1,0 +1,1 @@
+"""Scores, attention tensors and pictures."""

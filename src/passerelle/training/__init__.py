@@ -1,0 +1,1 @@
+"""Training: loss, schedule, step, loop, checkpoints, Ray."""
