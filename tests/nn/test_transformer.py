@@ -1,0 +1,157 @@
+"""The Transformer against torch's own layers, against itself step by step, and against padding."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from passerelle.nn.positions import sinusoidal_encoding
+from passerelle.nn.recording import record_attention
+from passerelle.nn.transformer import DecoderLayer, EncoderLayer, Transformer
+
+V, D, H, F = 11, 12, 3, 20
+LENGTHS = torch.tensor([7, 4, 1])
+SOURCE = torch.randint(4, V, (3, 7), generator=torch.Generator().manual_seed(0)) * (
+    torch.arange(7) < LENGTHS[:, None]
+)
+TARGET = torch.randint(4, V, (3, 5), generator=torch.Generator().manual_seed(1))
+
+
+def make_model(norm_first: bool, share_embeddings: bool = True) -> Transformer:
+    torch.manual_seed(4)
+    model = Transformer(
+        V,
+        d_model=D,
+        num_heads=H,
+        num_encoder_layers=2,
+        num_decoder_layers=3,
+        d_ff=F,
+        dropout=0.3,
+        norm_first=norm_first,
+        share_embeddings=share_embeddings,
+    )
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias") or "norm" in name:
+            nn.init.normal_(parameter, mean=1.0 if name.endswith("norm.weight") else 0.0, std=0.3)
+    return model.double().eval()
+
+
+@pytest.fixture(params=[True, False], ids=["pre", "post"])
+def model(request: pytest.FixtureRequest) -> Transformer:
+    return make_model(request.param)
+
+
+def copy_attention(theirs: nn.MultiheadAttention, ours: nn.Module) -> None:
+    projections = (ours.query, ours.key, ours.value)
+    theirs.in_proj_weight.copy_(torch.cat([projection.weight for projection in projections]))
+    no_bias = torch.zeros(D)
+    theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, no_bias, ours.value.bias]))
+    theirs.out_proj.load_state_dict(ours.output.state_dict())
+
+
+def torch_layer(ours: EncoderLayer | DecoderLayer, norm_first: bool) -> nn.Module:
+    kind = nn.TransformerEncoderLayer if isinstance(ours, EncoderLayer) else nn.TransformerDecoderLayer
+    theirs = kind(D, H, F, dropout=0.0, batch_first=True, norm_first=norm_first).double().eval()
+    copy_attention(theirs.self_attn, ours.self_attention)
+    norms = [ours.around_self_attention.norm, ours.around_feed_forward.norm]
+    if isinstance(ours, DecoderLayer):
+        copy_attention(theirs.multihead_attn, ours.cross_attention)
+        norms.insert(1, ours.around_cross_attention.norm)
+    for number, norm in enumerate(norms, start=1):
+        getattr(theirs, f"norm{number}").load_state_dict(norm.state_dict())
+    theirs.linear1.load_state_dict(ours.feed_forward.inner.state_dict())
+    theirs.linear2.load_state_dict(ours.feed_forward.outer.state_dict())
+    return theirs
+
+
+def logits_by_torch(model: Transformer, norm_first: bool) -> Tensor:
+    is_padding = torch.arange(7) >= LENGTHS[:, None]
+    x = model.source_embedding(SOURCE) * D**0.5 + sinusoidal_encoding(7, D)
+    for layer in model.encoder:
+        # a gradient keeps torch from its inference-only path, which drops the padded columns
+        x = torch_layer(layer, norm_first)(x, src_key_padding_mask=is_padding)
+    memory = model.encoder_norm(x)
+    y = model.target_embedding(TARGET) * D**0.5 + sinusoidal_encoding(5, D)
+    future = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    for layer in model.decoder:
+        y = torch_layer(layer, norm_first)(y, memory, tgt_mask=future, memory_key_padding_mask=is_padding)
+    return model.output(model.decoder_norm(y))
+
+
+def logits(model: Transformer, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+    memory = model.encode(source, lengths)
+    return model.decode(target, memory, model.start(memory))[0]
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_logits_equal_torch_with_copied_weights(norm_first: bool) -> None:
+    model = make_model(norm_first)
+    with torch.no_grad():
+        expected = logits_by_torch(model, norm_first)
+        torch.testing.assert_close(logits(model, SOURCE, LENGTHS, TARGET), expected)
+
+
+def test_decoding_step_by_step_equals_decoding_at_once(model: Transformer) -> None:
+    with torch.no_grad():
+        memory = model.encode(SOURCE, LENGTHS)
+        state, steps = model.start(memory), []
+        for chunk in (TARGET[:, :1], TARGET[:, 1:3], TARGET[:, 3:4], TARGET[:, 4:]):
+            step, state = model.decode(chunk, memory, state)
+            steps.append(step)
+        torch.testing.assert_close(torch.cat(steps, 1), logits(model, SOURCE, LENGTHS, TARGET))
+
+
+def test_padding_and_neighbours_do_not_change_logits(model: Transformer) -> None:
+    with torch.no_grad():
+        together = logits(model, SOURCE, LENGTHS, TARGET)
+        for row, length in enumerate(LENGTHS.tolist()):
+            alone = logits(
+                model, SOURCE[row : row + 1, :length], LENGTHS[row : row + 1], TARGET[row : row + 1]
+            )
+            torch.testing.assert_close(together[row], alone[0])
+        garbage = SOURCE + 5 * (torch.arange(7) >= LENGTHS[:, None])
+        torch.testing.assert_close(logits(model, garbage, LENGTHS, TARGET), together)
+
+
+def test_a_later_target_token_does_not_change_earlier_logits(model: Transformer) -> None:
+    changed = TARGET.clone()
+    changed[:, 3] = (changed[:, 3] + 1) % V
+    with torch.no_grad():
+        before, after = (logits(model, SOURCE, LENGTHS, target) for target in (TARGET, changed))
+    assert torch.equal(before[:, :3], after[:, :3])
+    assert not torch.allclose(before[:, 3:], after[:, 3:])
+
+
+def test_state_and_memory_follow_a_reordered_batch(model: Transformer) -> None:
+    index = torch.tensor([2, 0, 0])
+    with torch.no_grad():
+        memory = model.encode(SOURCE, LENGTHS)
+        _, state = model.decode(TARGET[:, :2], memory, model.start(memory))
+        step, _ = model.decode(TARGET[index, 2:3], memory.reorder(index), state.reorder(index))
+        expected = logits(model, SOURCE, LENGTHS, TARGET)[index, 2:3]
+    torch.testing.assert_close(step, expected)
+
+
+def test_shared_embeddings_are_one_parameter_and_separate_ones_are_three() -> None:
+    def count(model: Transformer) -> int:
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    assert count(make_model(True, share_embeddings=False)) - count(make_model(True)) == 2 * V * D
+
+
+def test_recorded_attention_has_every_layer_and_its_rows_sum_to_one(model: Transformer) -> None:
+    with torch.no_grad(), record_attention(model) as tape:
+        logits(model, SOURCE, LENGTHS, TARGET)
+    shapes = {"encoder": (3, H, 7, 7), "decoder_self": (3, H, 5, 5), "cross": (3, H, 5, 7)}
+    layers = {"encoder": 2, "decoder_self": 3, "cross": 3}
+    assert sorted(tape) == sorted(f"{kind}.{layer}" for kind in layers for layer in range(layers[kind]))
+    for name, (weights,) in tape.items():
+        assert weights.shape == shapes[name.split(".")[0]]
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1], dtype=torch.float64))
+    assert tape["cross.1"][0][2, :, :, 1:].abs().max() == 0.0
+
+
+def test_nothing_observes_attention_after_the_recording(model: Transformer) -> None:
+    with record_attention(model) as tape:
+        pass
+    logits(model, SOURCE, LENGTHS, TARGET)
+    assert all(not calls for calls in tape.values())
