@@ -1,0 +1,108 @@
+"""One optimiser step and one validation, as functions of a model and its batches.
+
+Everything is a sum over target tokens, added up over micro-batches and workers, and divided once by the count of
+tokens in the whole step. So neither padding, nor the cut into micro-batches, nor the number of workers changes
+what is optimised.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from passerelle.config import TrainingConfig
+from passerelle.data.batch import Batch
+from passerelle.nn.model import Seq2Seq
+from passerelle.training.loss import smoothed_cross_entropy
+from passerelle.training.master import Master, add_gradient, copy_to_model
+
+Reduce = Callable[[Tensor], None]
+"""Adds a tensor up over all workers, in place; with one worker it leaves it as it is."""
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What one optimiser step measured, over all workers."""
+
+    loss: float
+    """Label-smoothed loss, nats a target token."""
+    negative_log_likelihood: float
+    """Nats a target token."""
+    gradient_norm: float
+    """Before clipping."""
+    num_tokens: int
+    """Real target tokens."""
+
+
+def batch_sums(model: nn.Module, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Smoothed loss and negative log-likelihood, each summed over the batch's target tokens."""
+    seq2seq: Seq2Seq = model  # type: ignore[assignment]
+    memory = seq2seq.encode(batch.source, batch.source_lengths)
+    hidden, _ = seq2seq.decode_hidden(batch.target_in, memory, seq2seq.start(memory))
+    real = hidden.flatten(0, 1).index_select(0, batch.target_positions)  # (N, D)
+    return smoothed_cross_entropy(real, seq2seq.output.weight, batch.target_out, smoothing)
+
+
+def train_step(
+    model: nn.Module,
+    master: Master,
+    batches: Iterable[tuple[int, Batch]],
+    *,
+    step: int,
+    rate: float,
+    config: TrainingConfig,
+    reduce: Reduce,
+) -> StepResult:
+    """Move the master weights once, by the gradient of this worker's numbered micro-batches and all others'.
+
+    Dropout masks are keyed by (seed, step, number of the micro-batch), not by worker.
+    Raises FloatingPointError, with the weights as they were, where loss or gradient is not finite.
+    """
+    model.train()
+    master.exchanged.zero_()
+    for number, batch in batches:
+        torch.manual_seed(dropout_seed(config.seed, step, number))
+        loss, nll = batch_sums(model, batch, config.label_smoothing)
+        loss.backward()
+        add_gradient(master, model)
+        master.sums[0] += loss.detach()
+        master.sums[1] += nll
+        master.sums[2] += batch.num_tokens
+    reduce(master.exchanged)
+    loss_sum, nll_sum, num_tokens = master.sums.tolist()
+    master.gradient.div_(num_tokens)
+    norm = master.gradient.norm().item()
+    if not np.isfinite(norm) or not np.isfinite(loss_sum):
+        raise FloatingPointError(
+            f"step {step}: loss {loss_sum / num_tokens}, gradient norm {norm}; "
+            "lower training.learning_rate or lengthen training.warmup_steps"
+        )
+    if config.clip_norm is not None and norm > config.clip_norm:
+        master.gradient.mul_(config.clip_norm / norm)
+    for group in master.optimizer.param_groups:
+        group["lr"] = rate
+    master.optimizer.step()
+    copy_to_model(master, model)
+    return StepResult(loss_sum / num_tokens, nll_sum / num_tokens, norm, int(num_tokens))
+
+
+def validation_loss(
+    model: nn.Module, batches: Iterable[Batch], reduce: Reduce, device: torch.device
+) -> float:
+    """Negative log-likelihood in nats a target token, over all workers' batches, without dropout."""
+    model.eval()
+    sums = torch.zeros(2, dtype=torch.float64)
+    with torch.inference_mode():
+        for batch in batches:
+            sums[0] += batch_sums(model, batch, 0.0)[1].item()
+            sums[1] += batch.num_tokens
+    sums = sums.to(device)
+    reduce(sums)
+    return (sums[0] / sums[1]).item()
+
+
+def dropout_seed(seed: int, step: int, micro_batch: int) -> int:
+    """A 64-bit seed, unrelated for different keys."""
+    return int(np.random.SeedSequence((seed, step, micro_batch)).generate_state(1, np.uint64)[0])
