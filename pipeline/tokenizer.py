@@ -1,0 +1,20 @@
+"""Stage `tokenizer`: learn the sub-word vocabulary from the training text of both languages.
+
+Reads data/prepared/train.parquet and the section `tokenizer` of params.yaml; writes
+data/tokenizer/tokenizer.model (SentencePiece).
+"""
+
+from pathlib import Path
+
+from passerelle.config import TokenizerParams, load_params
+from passerelle.data.tokenizer import train_tokenizer
+from passerelle.stages import run_stage
+
+
+def main() -> None:
+    params = load_params(TokenizerParams)
+    train_tokenizer(Path("data/prepared/train.parquet"), Path("data/tokenizer"), params.tokenizer)
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -1,0 +1,185 @@
+"""Reading a folder of shards: sentence pairs as token ids, memory-mapped.
+
+A folder holds Arrow IPC files of one uncompressed record batch each, with the columns `source` and
+`target` (lists of uint16, or of int32 for vocabularies over 65,536), and `manifest.json`, which names
+them in order with their sizes and hashes. Arrow notices a cut file but not a changed token: `open_shards`
+checks what costs nothing, `verify_shards` reads everything and compares hashes.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from passerelle.data.ragged import Ids, Integers, Ragged, gather
+from passerelle.files import sha256_of_file
+
+SCHEMA_VERSION = 1
+MANIFEST_NAME = "manifest.json"
+AGAIN = "run stage shards again"
+
+
+@dataclass(frozen=True, eq=False)
+class SentencePairs:
+    """N sentence pairs as token ids, without BOS and EOS, numbered 0 to N - 1 over all shards."""
+
+    manifest: dict[str, Any]
+    """What `manifest.json` says: counts, hashes, length histograms."""
+    source_shards: tuple[Ragged, ...]
+    """Source sides, shard by shard."""
+    target_shards: tuple[Ragged, ...]
+    """Target sides, shard by shard."""
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    @cached_property
+    def source_lengths(self) -> NDArray[np.int32]:
+        """Tokens of each source sentence (N)."""
+        return np.concatenate([shard.lengths for shard in self.source_shards])
+
+    @cached_property
+    def target_lengths(self) -> NDArray[np.int32]:
+        """Tokens of each target sentence (N)."""
+        return np.concatenate([shard.lengths for shard in self.target_shards])
+
+    @property
+    def shard_rows(self) -> list[int]:
+        """Pairs in each shard."""
+        return [len(shard) for shard in self.source_shards]
+
+    def shard_lengths(self, shard: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Source and target lengths of one shard's pairs, end of sentence counted, for the batch plan."""
+        return self.source_shards[shard].lengths + 1, self.target_shards[shard].lengths + 1
+
+    def source(self, index: int) -> Ids:
+        """Token ids of one source sentence, read-only, not copied."""
+        shards, rows = self._locate([index])
+        return self.source_shards[int(shards[0])][int(rows[0])]
+
+    def target(self, index: int) -> Ids:
+        """Token ids of one target sentence, read-only, not copied."""
+        shards, rows = self._locate([index])
+        return self.target_shards[int(shards[0])][int(rows[0])]
+
+    def gather(self, indices: ArrayLike) -> tuple[Ids, Integers, Ids, Integers]:
+        """Source ids, source offsets, target ids, target offsets of the pairs `indices` (M), in that order.
+
+        Ids are flat copies of the stored type; sentence i is ids[offsets[i]:offsets[i + 1]], offsets (M + 1).
+        """
+        shards, rows = self._locate(indices)
+        source = gather(self.source_shards, shards, rows)
+        target = gather(self.target_shards, shards, rows)
+        return source.ids, np.asarray(source.offsets), target.ids, np.asarray(target.offsets)
+
+    @cached_property
+    def _ends(self) -> Integers:
+        return np.cumsum(self.shard_rows, dtype=np.int64)
+
+    def _locate(self, indices: ArrayLike) -> tuple[Integers, Integers]:
+        """Shard and row within it of each pair."""
+        wanted = np.asarray(indices, dtype=np.int64)
+        if wanted.size and not 0 <= wanted.min() <= wanted.max() < len(self):
+            asked = f"{wanted.min()} to {wanted.max()}"
+            raise IndexError(f"pairs are numbered 0 to {len(self) - 1}, asked for {asked}")
+        shards = np.searchsorted(self._ends, wanted, side="right")
+        begins = np.concatenate([np.zeros(1, dtype=np.int64), self._ends[:-1]])
+        return shards, wanted - begins[shards]
+
+
+def open_shards(folder: Path) -> SentencePairs:
+    """The sentence pairs of the folder; nothing but headers is read.
+
+    A missing or damaged manifest, another schema version, a missing shard and one of another size, form or
+    tokenizer than the manifest says are ValueErrors that name the file.
+    """
+    manifest = read_manifest(folder)
+    shards = [_open_shard(folder / shard["file"], shard, manifest) for shard in manifest["shards"]]
+    sources, targets = zip(*shards, strict=True)
+    return SentencePairs(manifest, sources, targets)
+
+
+def verify_shards(folder: Path) -> None:
+    """Compare the hash of every shard with the manifest; ValueError for the first that differs."""
+    manifest = read_manifest(folder)
+    for shard in manifest["shards"]:
+        path = folder / shard["file"]
+        _check_size(path, shard["bytes"])
+        found = sha256_of_file(path)
+        if found != shard["sha256"]:
+            raise ValueError(
+                f"{path}: sha256 is {found}, but {MANIFEST_NAME} says {shard['sha256']}; "
+                f"the file is damaged, {AGAIN}"
+            )
+    found = content_hash(shard["sha256"] for shard in manifest["shards"])
+    if found != manifest["content_sha256"]:
+        raise ValueError(
+            f"{folder / MANIFEST_NAME}: the shards' hashes give {found}, but content_sha256 is "
+            f"{manifest['content_sha256']}; the file is damaged, {AGAIN}"
+        )
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder of shards; ValueError where it is missing, damaged or of another version."""
+    path = folder / MANIFEST_NAME
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file; run stage shards first")
+    try:
+        manifest = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path}: not valid JSON ({error}); {AGAIN}") from None
+    version = manifest.get("schema_version") if isinstance(manifest, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ValueError(f"{path}: schema_version is {version}, this code reads {SCHEMA_VERSION}; {AGAIN}")
+    return dict(manifest)
+
+
+def content_hash(shard_hashes: Iterable[str]) -> str:
+    """One hash for the shards in their order; it covers ids, schema version and tokenizer."""
+    return hashlib.sha256("".join(f"{one}\n" for one in shard_hashes).encode()).hexdigest()
+
+
+def shard_metadata(tokenizer_sha256: str) -> dict[str, str]:
+    """What every shard says of itself in its schema."""
+    return {"schema_version": str(SCHEMA_VERSION), "tokenizer_sha256": tokenizer_sha256}
+
+
+def _open_shard(path: Path, shard: dict[str, Any], manifest: dict[str, Any]) -> tuple[Ragged, Ragged]:
+    _check_size(path, shard["bytes"])
+    try:
+        # Closing gives the file descriptor back; the mapping lives as long as the arrays.
+        with pa.memory_map(str(path)) as mapped:
+            reader = pa.ipc.open_file(mapped)
+            batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path}: not an Arrow file ({error}); {AGAIN}") from None
+    metadata = {key.decode(): value.decode() for key, value in (reader.schema.metadata or {}).items()}
+    expected = shard_metadata(manifest["tokenizer_sha256"])
+    if metadata != expected:
+        raise ValueError(f"{path}: made for {metadata}, but {MANIFEST_NAME} says {expected}; {AGAIN}")
+    rows = [batch.num_rows for batch in batches]
+    if rows != [shard["rows"]]:
+        raise ValueError(
+            f"{path}: record batches of {rows} rows, but {MANIFEST_NAME} says one of {shard['rows']}; {AGAIN}"
+        )
+    return _ragged(batches[0].column("source")), _ragged(batches[0].column("target"))
+
+
+def _check_size(path: Path, expected: int) -> None:
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file, but {MANIFEST_NAME} names it; {AGAIN}")
+    found = path.stat().st_size
+    if found != expected:
+        raise ValueError(f"{path}: {found} bytes, but {MANIFEST_NAME} says {expected}; {AGAIN}")
+
+
+def _ragged(column: Any) -> Ragged:
+    """An Arrow list column as arrays over the file's own memory."""
+    return Ragged(column.values.to_numpy(), column.offsets.to_numpy())

@@ -1,0 +1,55 @@
+"""Reading the sentence pairs that stage `prepare` wrote, a batch at a time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+BATCH_ROWS = 16_384
+
+
+def num_pairs(parquet: Path) -> int:
+    """Number of sentence pairs in the file, read from its footer."""
+    with _open(parquet) as file:
+        count: int = file.metadata.num_rows
+        return count
+
+
+def pair_batches(parquet: Path) -> Iterator[tuple[list[str], list[str]]]:
+    """Source and target texts, in the file's order, up to 16,384 pairs at a time.
+
+    A file with `references` (valid, test) gives the first reference as target. A missing file or column,
+    a missing text and a pair without reference are ValueErrors that name the file.
+    """
+    with _open(parquet) as file:
+        target_name = "target" if "target" in file.schema_arrow.names else "references"
+        batch: Any
+        for batch in file.iter_batches(BATCH_ROWS, columns=["source", target_name]):
+            source, target = batch.column("source").to_pylist(), batch.column(target_name).to_pylist()
+            if target_name == "references":
+                target = [references[0] if references else None for references in target]
+            for name, texts in (("source", source), (target_name, target)):
+                if None in texts:
+                    raise ValueError(
+                        f"{parquet}: {texts.count(None)} rows have no {name}; run stage prepare again"
+                    )
+            yield source, target
+
+
+def _open(parquet: Path) -> pq.ParquetFile:
+    if not parquet.is_file():
+        raise ValueError(f"{parquet}: no such file; run stage prepare first")
+    try:
+        file = pq.ParquetFile(parquet)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{parquet}: not a Parquet file ({error}); run stage prepare again") from None
+    names = set(file.schema_arrow.names)
+    if "source" not in names or not names & {"target", "references"}:
+        file.close()
+        raise ValueError(
+            f"{parquet}: expected the columns source and target (or references), found "
+            f"{', '.join(file.schema_arrow.names)}; run stage prepare again"
+        )
+    return file
