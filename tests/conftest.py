@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models are tiny, and idle threads of torch spin
+
 
 @pytest.fixture(scope="session")
 def fra_eng_archive() -> Path:

@@ -1,0 +1,96 @@
+"""A trained model as a folder: all that inference needs, in formats that load no code."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from passerelle.config import LanguagesConfig, TransformerConfig
+from passerelle.data.tokenizer import Tokenizer, load_tokenizer
+from passerelle.files import sha256_of_file, whole_folder, write_json
+from passerelle.models import build_model
+from passerelle.nn.transformer import Transformer
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model ready to translate (evaluation mode, float32)."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+    languages: LanguagesConfig
+    fingerprint: str
+    """Of the run that trained it."""
+
+
+def save_model(
+    folder: Path,
+    weights: dict[str, Tensor],
+    tokenizer_model: Path,
+    *,
+    model: TransformerConfig,
+    languages: LanguagesConfig,
+    fingerprint: str,
+) -> None:
+    """Write weights (by parameter name), tokenizer and configuration as `folder`, whole or not at all."""
+    with whole_folder(folder) as temporary:
+        save_file(
+            {name: tensor.contiguous() for name, tensor in weights.items()}, temporary / "weights.safetensors"
+        )
+        shutil.copyfile(tokenizer_model, temporary / "tokenizer.model")
+        content = {
+            "format": FORMAT,
+            "fingerprint": fingerprint,
+            "languages": languages.model_dump(),
+            "model": model.model_dump(),
+            "sha256": {
+                name: sha256_of_file(temporary / name) for name in ("weights.safetensors", "tokenizer.model")
+            },
+        }
+        write_json(temporary / "config.json", content)
+
+
+def load_model(folder: Path, device: torch.device | None = None) -> LoadedModel:
+    """The model in `folder`, in evaluation mode on `device` (default: CPU).
+
+    Raises ValueError where a file is missing, damaged or of another format.
+    """
+    config_path = folder / "config.json"
+    if not config_path.is_file():
+        raise ValueError(f"{folder}: not a model folder (no config.json); the stage `train` writes one")
+    config = json.loads(config_path.read_text(encoding="utf-8"))
+    if config.get("format") != FORMAT:
+        raise ValueError(
+            f"{config_path}: format {config.get('format')!r}, but this version reads {FORMAT}; train again"
+        )
+    for name, expected in config["sha256"].items():
+        found = sha256_of_file(folder / name) if (folder / name).is_file() else "no file"
+        if found != expected:
+            raise ValueError(
+                f"{folder / name}: sha256 is {found}, but config.json expects {expected}; train again"
+            )
+    tokenizer = load_tokenizer(folder / "tokenizer.model")
+    model_config = TransformerConfig.model_validate(config["model"])
+    model = build_model(model_config, tokenizer.vocab_size)
+    try:
+        missing, unexpected = model.load_state_dict(load_file(folder / "weights.safetensors"), strict=False)
+    except (SafetensorError, RuntimeError) as error:
+        raise ValueError(f"{folder / 'weights.safetensors'}: does not fit config.json: {error}") from None
+    tied = {"output.weight", "target_embedding.weight"} if model_config.share_embeddings else set()
+    if unexpected or set(missing) - tied:
+        raise ValueError(
+            f"{folder / 'weights.safetensors'}: missing {sorted(set(missing) - tied)}, unexpected {unexpected}"
+        )
+    return LoadedModel(
+        model=model.eval().to(device or torch.device("cpu")),
+        tokenizer=tokenizer,
+        languages=LanguagesConfig.model_validate(config["languages"]),
+        fingerprint=config["fingerprint"],
+    )

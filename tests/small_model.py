@@ -1,0 +1,54 @@
+"""A small untrained model with a tokenizer of its own, as stage `train` would leave it."""
+
+from itertools import product
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from passerelle.config import LanguagesConfig, TokenizerConfig, TransformerConfig
+from passerelle.data.tokenizer import load_tokenizer, train_tokenizer
+from passerelle.model_folder import LoadedModel, load_model, save_model
+from passerelle.models import build_model
+
+ENGLISH = (
+    ("We", "You", "They"),
+    ("see", "sell", "hide"),
+    ("a boat", "an old clock", "ten plums"),
+    (".", "!", "?"),
+)
+FRENCH = (
+    ("Nous", "Vous", "Ils"),
+    ("voyons", "vendez", "cachent"),
+    ("un bateau", "dix prunes"),
+    (".", " !", " ?"),
+)
+SOURCES = [" ".join(words[:3]) + words[3] for words in product(*ENGLISH)]
+TARGETS = [" ".join(words[:3]) + words[3] for words in product(*FRENCH)]
+CONFIG = TransformerConfig(d_model=24, num_heads=3, num_encoder_layers=2, num_decoder_layers=2, d_ff=40)
+
+
+def write_small_model(folder: Path) -> Path:
+    """The model as a folder; its weights are random, and it seldom ends a sentence by itself."""
+    texts = pa.array(SOURCES), pa.array((TARGETS * 2)[: len(SOURCES)])
+    pq.write_table(pa.table({"source": texts[0], "target": texts[1]}), folder / "train.parquet")
+    train_tokenizer(folder / "train.parquet", folder / "tokenizer", TokenizerConfig(vocab_size=300))
+    tokenizer = load_tokenizer(folder / "tokenizer")
+    torch.manual_seed(0)
+    weights = build_model(CONFIG, tokenizer.vocab_size).state_dict()
+    for name in ("output.weight", "target_embedding.weight"):  # one tensor with source_embedding.weight
+        del weights[name]
+    save_model(
+        folder / "model",
+        weights,
+        folder / "tokenizer" / "tokenizer.model",
+        model=CONFIG,
+        languages=LanguagesConfig(),
+        fingerprint="0123456789abcdef",
+    )
+    return folder / "model"
+
+
+def small_model(folder: Path) -> LoadedModel:
+    return load_model(write_small_model(folder))
