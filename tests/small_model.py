@@ -26,7 +26,7 @@ FRENCH = (
 )
 SOURCES = [" ".join(words[:3]) + words[3] for words in product(*ENGLISH)]
 TARGETS = [" ".join(words[:3]) + words[3] for words in product(*FRENCH)]
-CONFIG = TransformerConfig(d_model=24, num_heads=3, num_encoder_layers=2, num_decoder_layers=2, d_ff=40)
+CONFIG = TransformerConfig(d_model=24, num_heads=3, num_layers=2, d_ff=40)
 
 
 def write_small_model(folder: Path) -> Path:

@@ -122,10 +122,8 @@ class TransformerConfig(Section):
     """Width of the residual stream."""
     num_heads: PositiveInt = 4
     """Attention heads; divides d_model."""
-    num_encoder_layers: PositiveInt = 3
-    """Encoder blocks."""
-    num_decoder_layers: PositiveInt = 3
-    """Decoder blocks."""
+    num_layers: PositiveInt = 3
+    """Blocks of the encoder, and as many of the decoder."""
     d_ff: PositiveInt = 1024
     """Width of the feed-forward layers."""
     dropout: Fraction = 0.1

@@ -47,8 +47,12 @@ def whole_folder(path: Path) -> Iterator[Path]:
             _sync(member)
         temporary.chmod(0o777 & ~_umask())
         if path.exists():
-            shutil.rmtree(path)
-        temporary.replace(path)
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            path.replace(old)  # renamed aside, so that nothing but a rename stands between old and new
+            temporary.replace(path)
+            shutil.rmtree(old)
+        else:
+            temporary.replace(path)
         _sync(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -24,6 +24,9 @@ def run_stage(main: Callable[[], None]) -> None:
     )
     try:
         main()
+    except KeyboardInterrupt:
+        print("stopped; run `dvc repro` again to do this stage anew", file=sys.stderr)
+        sys.exit(130)
     except (ValueError, OSError) as error:
         if arguments:
             raise

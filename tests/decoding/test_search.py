@@ -124,7 +124,7 @@ def test_reported_log_probability_is_the_forced_one() -> None:
 
 
 def test_result_depends_neither_on_the_batch_nor_on_padding() -> None:
-    config = TransformerConfig(d_model=12, num_heads=3, num_encoder_layers=2, num_decoder_layers=1, d_ff=20)
+    config = TransformerConfig(d_model=12, num_heads=3, num_layers=1, d_ff=20)
     torch.manual_seed(3)
     model = build_model(config, 19).eval()
     draw = random.Random(5)
@@ -139,7 +139,7 @@ def test_result_depends_neither_on_the_batch_nor_on_padding() -> None:
 
 @torch.no_grad()
 def test_cached_steps_give_the_forced_probabilities_of_a_transformer() -> None:
-    config = TransformerConfig(d_model=12, num_heads=3, num_encoder_layers=1, num_decoder_layers=2, d_ff=20)
+    config = TransformerConfig(d_model=12, num_heads=3, num_layers=2, d_ff=20)
     torch.manual_seed(4)
     model = build_model(config, 17).eval()
     source, lengths = pad([[5, 9, 16, EOS], [11, EOS]])

@@ -38,10 +38,10 @@ def test_weights_are_those_that_stepwise_decoding_saw(loaded: LoadedModel, trans
         state = loaded.model.start(memory)
         for token in (BOS, *translation.ids[:-1]):
             _, state = loaded.model.decode(torch.tensor([[token]]), memory, state)
-    for layer in range(CONFIG.num_encoder_layers):
+    for layer in range(CONFIG.num_layers):
         [seen] = tape[f"encoder.{layer}"]
         np.testing.assert_allclose(attention.weights["encoder"][layer], seen[0], atol=1e-5)
-    for layer in range(CONFIG.num_decoder_layers):
+    for layer in range(CONFIG.num_layers):
         for step in range(len(translation.ids)):
             seen = tape[f"cross.{layer}"][step][0, :, 0]
             np.testing.assert_allclose(attention.weights["cross"][layer, :, step], seen, atol=1e-5)

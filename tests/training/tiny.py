@@ -31,9 +31,7 @@ def tiny_pairs(num_pairs: int, seed: int) -> SentencePairs:
 def tiny_model(dropout: float = 0.1) -> Transformer:
     """The same initial weights each time."""
     torch.manual_seed(0)
-    config = TransformerConfig(
-        d_model=12, num_heads=3, num_encoder_layers=1, num_decoder_layers=2, d_ff=20, dropout=dropout
-    )
+    config = TransformerConfig(d_model=12, num_heads=3, num_layers=2, d_ff=20, dropout=dropout)
     return build_model(config, VOCAB_SIZE)
 
 

@@ -1,0 +1,173 @@
+"""From the checkpoints of a run to its results: averaged weights, measured facts, curves."""
+
+import csv
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from passerelle.config import TrainingConfig, TrainParams
+from passerelle.data.pairs import SentencePairs
+from passerelle.data.plan import epoch_micro_batches
+from passerelle.data.tokenizer import Tokenizer
+from passerelle.files import whole_file, write_json
+from passerelle.model_folder import save_model
+from passerelle.models import build_model
+from passerelle.training.checkpoint import (
+    checkpoint_folders,
+    checkpoint_step,
+    read_checkpoint,
+    read_facts,
+    sound_checkpoints,
+)
+from passerelle.training.loop import load_batch
+from passerelle.training.precision import compute_dtype
+from passerelle.training.step import validation_loss
+
+logger = logging.getLogger(__name__)
+
+NUM_NEWEST_KEPT = 2
+"""A damaged newest checkpoint must leave one to go back to."""
+CURVES = ("loss", "learning_rate", "gradient_norm", "tokens_per_second")
+
+Facts = Mapping[str, Any]
+"""What the training loop writes beside the tensors: step, history, counters."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a finished run measured."""
+
+    metrics: dict[str, float]
+    """As in the metrics file."""
+    history: list[dict[str, float]]
+    """All rows, from the first step."""
+
+
+def is_finished(facts: Facts, config: TrainingConfig) -> bool:
+    """Whether a checkpoint with these facts is the end of its run."""
+    is_out_of_patience = config.patience is not None and facts["validations_without_gain"] >= config.patience
+    return bool(facts["step"] >= config.max_steps or is_out_of_patience)
+
+
+def steps_to_average(facts: Facts, config: TrainingConfig) -> list[int]:
+    """The steps, up to that of `facts`, whose checkpoints are averaged: the last, or those of lowest loss."""
+    losses = {int(row["step"]): row["valid_loss"] for row in facts["history"] if "valid_loss" in row}
+    if config.average_of == "best":
+        steps = sorted(losses, key=lambda step: (losses[step], -step))[: config.average_checkpoints]
+    else:
+        steps = sorted(losses)[-config.average_checkpoints :]
+    return sorted(steps)
+
+
+def prune_checkpoints(run_folder: Path, newest: Path, config: TrainingConfig) -> None:
+    """Remove the checkpoints that neither the average nor a restart will need; `newest` was just written.
+
+    Checkpoints beyond it are left over from work that is being repeated, and removed as well.
+    """
+    needed = set(steps_to_average(read_facts(newest), config))
+    folders = checkpoint_folders(run_folder)
+    reached = [folder for folder in folders if checkpoint_step(folder) <= checkpoint_step(newest)]
+    needed.update(checkpoint_step(folder) for folder in reached[-NUM_NEWEST_KEPT:])
+    for folder in folders:
+        if checkpoint_step(folder) not in needed:
+            shutil.rmtree(folder)
+
+
+def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the checkpoints' model weights, by parameter name (summed in float64, then float32)."""
+    sums: dict[str, Tensor] = {}
+    for folder in folders:
+        tensors, _ = read_checkpoint(folder)
+        for name, tensor in tensors.items():
+            if name.startswith("model."):
+                parameter = name.removeprefix("model.")
+                sums[parameter] = sums.get(parameter, torch.zeros((), dtype=torch.float64)) + tensor.double()
+    return {name: (total / len(folders)).float() for name, total in sums.items()}
+
+
+def publish(
+    run_folder: Path,
+    params: TrainParams,
+    *,
+    tokenizer_model: Path,
+    tokenizer: Tokenizer,
+    valid_pairs: SentencePairs,
+    model_folder: Path,
+    metrics_path: Path,
+    plots_folder: Path,
+) -> Published:
+    """Write the model folder, the metrics and the curves of a finished run."""
+    sound = sound_checkpoints(run_folder)
+    if not sound:
+        raise ValueError(f"{run_folder}: holds no undamaged checkpoint; delete it and train again")
+    facts = read_facts(sound[-1])
+    wanted = set(steps_to_average(facts, params.training))
+    averaged = [folder for folder in sound if checkpoint_step(folder) in wanted]
+    if len(averaged) < len(wanted):
+        logger.warning("averaging %d checkpoints, since %d of those planned are gone or damaged",
+                       len(averaged), len(wanted) - len(averaged))  # fmt: skip
+    weights = average_weights(averaged or sound[-1:])
+    save_model(
+        model_folder,
+        weights,
+        tokenizer_model,
+        model=params.model,
+        languages=params.languages,
+        fingerprint=run_folder.name,
+    )
+    metrics = _metrics(facts, weights)
+    metrics["averaged_valid_loss"] = _loss_of(weights, params, tokenizer.vocab_size, valid_pairs)
+    write_json(metrics_path, metrics)
+    history = facts["history"]
+    _write_csv(plots_folder / "training.csv", ("step", *CURVES), history)
+    _write_csv(
+        plots_folder / "validation.csv",
+        ("step", "valid_loss"),
+        [row for row in history if "valid_loss" in row],
+    )
+    return Published(metrics, history)
+
+
+def _metrics(facts: Facts, weights: Mapping[str, Tensor]) -> dict[str, float]:
+    valid_losses = [row["valid_loss"] for row in facts["history"] if "valid_loss" in row]
+    return {
+        "steps": facts["step"],
+        "best_valid_loss": facts["best_valid_loss"],
+        "last_valid_loss": valid_losses[-1],
+        "parameters": sum(tensor.numel() for tensor in weights.values()),
+        "target_tokens": facts["num_tokens"],
+        "train_seconds": round(facts["seconds"], 1),
+        "tokens_per_second": round(facts["num_tokens"] / facts["seconds"], 1),
+    }
+
+
+def _loss_of(
+    weights: Mapping[str, Tensor], params: TrainParams, vocab_size: int, pairs: SentencePairs
+) -> float:
+    """Validation loss of the averaged weights, measured as the loop measures it."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = build_model(params.model, vocab_size)
+    parameters = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, tensor in weights.items():
+            parameters[name].copy_(tensor)
+    config = params.training
+    model.to(device, compute_dtype(config.precision, device))
+    micro_batches = epoch_micro_batches(
+        pairs.shard_rows, pairs.shard_lengths, micro_batch_tokens=config.micro_batch_tokens, seed=0, epoch=0
+    )
+    batches = (load_batch(pairs, rows, device) for rows in micro_batches)
+    return validation_loss(model, batches, lambda sums: None, device)
+
+
+def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, float]]) -> None:
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
