@@ -131,10 +131,9 @@ def test_the_status_tells_how_the_stage_ended(
 def test_curves_have_neither_gaps_nor_duplicates(store: Path, run_folder: Path) -> None:
     with open_run(FINGERPRINT, run_folder):
         curves = Curves(FINGERPRINT, run_folder)
-        curves(ROWS[:2], is_last=False)
-        again = Curves(
-            FINGERPRINT, run_folder
-        )  # the controller of a second start, which begins with all rows
+        curves(ROWS[:1], is_last=False)
+        curves(ROWS[1:2], is_last=True)
+        again = Curves(FINGERPRINT, run_folder)  # that of a second start, which begins with all rows
         again(ROWS[:3], is_last=True)
         curves(ROWS[:1], is_last=True)
     with open_run(FINGERPRINT, run_folder) as log:

@@ -14,7 +14,7 @@ from passerelle.sending import Sender
 LONGEST_PARAM = 500
 COUNTS = ("rows", "source_tokens", "target_tokens", "source_truncated", "target_truncated")
 """What the manifest of shards says of their size."""
-LAST_SECONDS = 10.0
+LAST_SECONDS = 5.0
 """Given to a stage that fails or is stopped, for sending the rest."""
 
 

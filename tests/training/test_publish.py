@@ -18,7 +18,7 @@ from passerelle.training.checkpoint import (
 )
 from passerelle.training.publish import (
     average_weights,
-    is_finished,
+    is_run_finished,
     prune_checkpoints,
     publish,
     steps_to_average,
@@ -67,11 +67,11 @@ def test_the_last_or_the_best_checkpoints_are_averaged() -> None:
     assert steps_to_average(facts(20), config(average_checkpoints=5)) == [10, 20]
 
 
-def test_a_run_is_finished_at_its_last_step_or_out_of_patience() -> None:
-    assert is_finished(facts(50), config())
-    assert not is_finished(facts(40), config())
-    assert is_finished(facts(40, validations_without_gain=3), config(patience=3))
-    assert not is_finished(facts(40, validations_without_gain=2), config(patience=3))
+def test_a_run_is_run_finished_at_its_last_step_or_out_of_patience() -> None:
+    assert is_run_finished(facts(50), config())
+    assert not is_run_finished(facts(40), config())
+    assert is_run_finished(facts(40, validations_without_gain=3), config(patience=3))
+    assert not is_run_finished(facts(40, validations_without_gain=2), config(patience=3))
 
 
 def test_pruning_keeps_what_is_averaged_and_two_to_go_back_to(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def train(
     )
     results: list[StepResult] = []
     num_reported, began = len(state.history), time.perf_counter()
-    while not _is_finished(state, config):
+    while not is_finished(state.step, state.validations_without_gain, config):
         own = list(enumerate(next(steps)))[rank::num_workers]
         rate = learning_rate(state.step, config)
         batches = ((number, load_batch(train_pairs, rows, device)) for number, rows in own)
@@ -137,9 +137,10 @@ def _validation_batches(
     return (load_batch(pairs, rows, device) for rows in islice(micro_batches, rank, None, num_workers))
 
 
-def _is_finished(state: _State, config: TrainingConfig) -> bool:
-    is_out_of_patience = config.patience is not None and state.validations_without_gain >= config.patience
-    return state.step >= config.max_steps or is_out_of_patience
+def is_finished(step: int, validations_without_gain: int, config: TrainingConfig) -> bool:
+    """Whether training ends after so many steps, the last validations having brought no gain."""
+    is_out_of_patience = config.patience is not None and validations_without_gain >= config.patience
+    return step >= config.max_steps or is_out_of_patience
 
 
 def _add_to_history(state: _State, results: list[StepResult], rate: float, seconds: float) -> None:

@@ -25,7 +25,7 @@ from passerelle.training.checkpoint import (
     read_facts,
     sound_checkpoints,
 )
-from passerelle.training.loop import load_batch
+from passerelle.training.loop import is_finished, load_batch
 from passerelle.training.precision import compute_dtype
 from passerelle.training.step import validation_loss
 
@@ -49,10 +49,9 @@ class Published:
     """All rows, from the first step."""
 
 
-def is_finished(facts: Facts, config: TrainingConfig) -> bool:
+def is_run_finished(facts: Facts, config: TrainingConfig) -> bool:
     """Whether a checkpoint with these facts is the end of its run."""
-    is_out_of_patience = config.patience is not None and facts["validations_without_gain"] >= config.patience
-    return bool(facts["step"] >= config.max_steps or is_out_of_patience)
+    return is_finished(facts["step"], facts["validations_without_gain"], config)
 
 
 def steps_to_average(facts: Facts, config: TrainingConfig) -> list[int]:

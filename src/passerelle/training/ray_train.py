@@ -20,7 +20,7 @@ from passerelle.config import TrainParams
 from passerelle.data.pairs import open_shards
 from passerelle.training.checkpoint import latest_checkpoint, read_facts, save_checkpoint
 from passerelle.training.failure import fault, may_pass
-from passerelle.training.publish import is_finished, prune_checkpoints
+from passerelle.training.publish import is_run_finished, prune_checkpoints
 from passerelle.training.terminal import (
     LiveLine,
     beginning,
@@ -70,7 +70,7 @@ def train_on_ray(
     user stops it, after saying how to go on.
     """
     latest = latest_checkpoint(run_folder)
-    if latest is not None and is_finished(read_facts(latest), params.training):
+    if latest is not None and is_run_finished(read_facts(latest), params.training):
         return
     for split in ("train", "valid"):
         open_shards(shards / split)  # what is wrong with them is said now, not by a worker
@@ -219,7 +219,7 @@ def _work(config: dict[str, Any]) -> None:
             facts = read_facts(folder)
             # The first time all rows, since those before an interruption may have reached nobody.
             metrics["rows"] = report.history if has_reported else facts["history"]
-            metrics["is_finished"] = is_finished(facts, params.training)
+            metrics["is_finished"] = is_run_finished(facts, params.training)
             write_event(run_folder, validation_line(report.step, report.metrics))
             has_reported = True
         report_to_ray(metrics)
