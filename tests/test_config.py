@@ -52,7 +52,7 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("shards.shard_bytes", True, "input should be a valid integer, but is True"),
     ("model.name", "rnn", "input should be 'transformer', but is 'rnn'"),
     ("model.num_heads", 3, "~model: num_heads must divide d_model=256, but is 3"),
-    ("model.num_layers", 3, "unknown key; see the comments in the project's params.yaml for the known ones"),
+    ("model.num_encoder_layers", 3, "unknown key; see the comments in the project's params.yaml for the known ones"),
     ("model.dropout", 1.0, "input should be less than 1, but is 1.0"),
     ("model.norm", "Pre", "input should be 'pre' or 'post', but is 'Pre'"),
     ("model.share_embeddings", "yes", "input should be a valid boolean, but is 'yes'"),

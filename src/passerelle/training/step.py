@@ -72,15 +72,14 @@ def train_step(
         master.sums[2] += batch.num_tokens
     reduce(master.exchanged)
     loss_sum, nll_sum, num_tokens = master.sums.tolist()
-    master.gradient.div_(num_tokens)
-    norm = master.gradient.norm().item()
+    norm = master.gradient.norm().item() / num_tokens
     if not np.isfinite(norm) or not np.isfinite(loss_sum):
         raise FloatingPointError(
             f"step {step}: loss {loss_sum / num_tokens}, gradient norm {norm}; "
             "lower training.learning_rate or lengthen training.warmup_steps"
         )
-    if config.clip_norm is not None and norm > config.clip_norm:
-        master.gradient.mul_(config.clip_norm / norm)
+    is_clipped = config.clip_norm is not None and norm > config.clip_norm
+    master.gradient.mul_((config.clip_norm / norm if is_clipped else 1.0) / num_tokens)  # one pass over it
     for group in master.optimizer.param_groups:
         group["lr"] = rate
     master.optimizer.step()
