@@ -118,13 +118,13 @@ class TransformerConfig(Section):
 
     name: Literal["transformer"] = "transformer"
     """The architecture."""
-    d_model: PositiveInt = 256
+    d_model: PositiveInt = 192
     """Width of the residual stream."""
     num_heads: PositiveInt = 4
     """Attention heads; divides d_model."""
     num_layers: PositiveInt = 3
     """Blocks of the encoder, and as many of the decoder."""
-    d_ff: PositiveInt = 1024
+    d_ff: PositiveInt = 768
     """Width of the feed-forward layers."""
     dropout: Fraction = 0.1
     """Share of activations dropped in training."""
@@ -149,11 +149,11 @@ class TrainingConfig(Section):
     """Initial weights, order of the data, dropout."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Arithmetic of the forward and backward pass; `auto` is bf16 where the hardware multiplies it."""
-    micro_batch_tokens: Annotated[int, Field(ge=64)] = 2048
+    micro_batch_tokens: Annotated[int, Field(ge=64)] = 1024
     """Padded tokens of one micro-batch, on the longer side; bounds memory."""
-    micro_batches_per_step: PositiveInt = 4
+    micro_batches_per_step: PositiveInt = 2
     """Micro-batches summed into one optimiser step; they are dealt out over the workers."""
-    max_steps: PositiveInt = 3000
+    max_steps: PositiveInt = 5000
     """Optimiser steps in all."""
     learning_rate: PositiveFloat = 2e-3
     """Highest learning rate, reached at the end of the warm-up."""
@@ -175,7 +175,7 @@ class TrainingConfig(Section):
     """Steps between validations; each also writes a checkpoint."""
     patience: PositiveInt | None = None
     """Stop after this many validations without a better validation loss; null runs to max_steps."""
-    average_checkpoints: PositiveInt = 5
+    average_checkpoints: PositiveInt = 3
     """How many checkpoints are averaged into the final weights; 1 takes one."""
     average_of: Literal["last", "best"] = "last"
     """Average the last checkpoints, or those of lowest validation loss."""

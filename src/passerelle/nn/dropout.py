@@ -1,7 +1,7 @@
 """Dropout whose masks are cheap to draw on a CPU.
 
-torch's own draws one Bernoulli variable a value, a quarter of a training step at this project's sizes
-(benchmarks/README.md). Here four values share one 64-bit random integer, so that the rate is exact to 2^-16.
+torch's own draws one Bernoulli variable a value. Here four values share one 64-bit random integer, in half the
+time (benchmarks/README.md); the rate is exact to 2^-16.
 On a GPU torch's own is used.
 """
 
