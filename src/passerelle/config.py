@@ -175,7 +175,7 @@ class TrainingConfig(Section):
     """Steps between validations; each also writes a checkpoint."""
     patience: PositiveInt | None = None
     """Stop after this many validations without a better validation loss; null runs to max_steps."""
-    average_checkpoints: PositiveInt = 3
+    average_checkpoints: PositiveInt = 1
     """How many checkpoints are averaged into the final weights; 1 takes one."""
     average_of: Literal["last", "best"] = "last"
     """Average the last checkpoints, or those of lowest validation loss."""
