@@ -95,9 +95,9 @@ def test_a_source_sentence_of_the_test_stands_once_with_all_its_references(tmp_p
 
 
 def test_both_sides_are_cleaned_by_the_rules_of_their_language(tmp_path: Path) -> None:
-    prepare(tmp_path, ["Really ?\tC’est vrai\u202f?", *FILLERS], valid=1, test=1)
+    prepare(tmp_path, ["The bridge ?\tC’est le pont\u202f?", *FILLERS], valid=1, test=1)
     cleaned = rows(tmp_path, "train")[0]
-    assert (cleaned["source"], cleaned["target"]) == ("Really?", "C'est vrai ?")
+    assert (cleaned["source"], cleaned["target"]) == ("The bridge?", "C'est le pont ?")
 
 
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from passerelle.corpus.screen import (
         ("a " * 10 + "a", "b " * 3 + "b", None),
         ("a " * 10 + "a", "b b b", LENGTH_RATIO),
         ("b b b", "a " * 10 + "a", LENGTH_RATIO),
-        ("Ignore Tom.", "Ignore Tom.", None),
+        ("Bravo Anna.", "Bravo Anna.", None),
         ("Click here to unsubscribe", "Click here to unsubscribe", UNTRANSLATED),
     ],
 )

@@ -12,7 +12,7 @@ UNTRANSLATED = "untranslated"
 PAIR_REASONS = (EMPTY_SOURCE, EMPTY_TARGET, TOO_LONG, LENGTH_RATIO, UNTRANSLATED)
 
 _RATIO_WORDS = 10
-_COPY_WORDS = 3  # up to here a text may well be its own translation: "Tom!", "OK", "Ignore Tom."
+_COPY_WORDS = 3  # up to here a text may well be its own translation: "Tom!", "OK", "Bravo Anna."
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
