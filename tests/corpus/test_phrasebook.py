@@ -63,16 +63,6 @@ ORDERS = (
 )
 
 
-@pytest.fixture(scope="module")
-def pairs() -> list[tuple[str, str]]:
-    return phrasebook_pairs()
-
-
-@pytest.fixture(scope="module")
-def french(pairs: list[tuple[str, str]]) -> list[str]:
-    return [sentence for _, sentence in pairs]
-
-
 def test_there_are_thousands_of_pairs_and_no_pair_twice(pairs: list[tuple[str, str]]) -> None:
     assert 9000 <= len(pairs) <= 12000
     assert len(set(pairs)) == len(pairs)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from passerelle.corpus.phrasebook import idioms, phrasebook_pairs
+from passerelle.corpus.phrasebook import idioms
 
 VOWEL = r"(?!(?:hé|hib|haric|harp|héro|hockey|huit|onze|oui\b))(?:[aàâeéèêiîoôuœ]|h|y\b)"
 
@@ -79,16 +79,6 @@ DETERMINERS = {
     "deux": "mfp",
     "huit": "mfp",
 }
-
-
-@pytest.fixture(scope="module")
-def pairs() -> list[tuple[str, str]]:
-    return phrasebook_pairs()
-
-
-@pytest.fixture(scope="module")
-def french(pairs: list[tuple[str, str]]) -> list[str]:
-    return [sentence for _, sentence in pairs]
 
 
 def faults(pattern: str, sentences: list[str]) -> list[str]:
