@@ -1,20 +1,14 @@
-"""Attention against textbook loops in float64 and against torch's own module."""
+"""Dot-product attention against textbook loops in float64, torch's kernel and the chapter's example; dropout."""
 
 import math
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from passerelle.nn.attention import (
-    DotProductAttention,
-    MultiHeadAttention,
-    causal_mask,
-    masked_softmax,
-    merge_heads,
-    split_heads,
-)
+from passerelle.nn.attention import DotProductAttention
 from passerelle.nn.dropout import Dropout, keep_mask
+from passerelle.nn.masking import length_mask
 
 B, H, Q, K, E = 2, 3, 5, 7, 4
 
@@ -55,54 +49,34 @@ def test_fused_kernel_equals_explicit_attention_also_for_a_query_with_no_key() -
     assert fused[1, :, 2].abs().max() == 0.0
 
 
-def test_masked_softmax_gives_a_query_with_no_key_zero_weights() -> None:
-    scores = torch.randn(2, 3, 4)
-    mask = torch.tensor([[True, True, False, False], [False] * 4, [True] * 4])
-    weights = masked_softmax(scores, mask)
-    torch.testing.assert_close(weights.sum(-1), torch.tensor([1.0, 0.0, 1.0]).expand(2, 3))
-    assert (weights[:, 0, 2:] == 0).all()
-    torch.testing.assert_close(weights[:, 0, :2], scores[:, 0, :2].softmax(-1))
+def test_like_keys_share_the_weight_as_in_the_chapters_example() -> None:
+    attention = DotProductAttention(0.5).eval()
+    value = torch.arange(40.0).reshape(1, 10, 4).expand(2, 10, 4)
+    mask = length_mask(torch.tensor([2, 6]), 10)
+    found = attention(torch.randn(2, 1, 2), torch.ones(2, 10, 2), value, mask)
+    torch.testing.assert_close(found, torch.tensor([[[2.0, 3, 4, 5]], [[10.0, 11, 12, 13]]]))
 
 
-def test_gradient_through_a_query_with_no_key_is_finite() -> None:
-    scores = torch.randn(2, 4, requires_grad=True)
-    masked_softmax(scores, torch.tensor([[True] * 4, [False] * 4])).square().sum().backward()
-    assert scores.grad is not None
-    assert scores.grad.isfinite().all()
-
-
-def test_multi_head_attention_equals_torch_with_copied_weights() -> None:
+def test_dropout_drops_weights_and_scales_up_the_others() -> None:
+    query, key, _, _ = random_inputs(torch.float64)
+    everything = torch.eye(K, dtype=torch.float64).expand(B, H, K, K)  # so the result is the weights
+    attention = DotProductAttention(0.5)
     torch.manual_seed(2)
-    ours = MultiHeadAttention(H * E, H, 0.0).double()
-    theirs = nn.MultiheadAttention(H * E, H, batch_first=True).double()
-    projections = (ours.query, ours.key, ours.value)
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([projection.weight for projection in projections]))
-        nn.init.normal_(theirs.in_proj_bias)
-        ours.query.bias.copy_(theirs.in_proj_bias[: H * E])
-        ours.value.bias.copy_(theirs.in_proj_bias[2 * H * E :])
-        theirs.out_proj.load_state_dict(ours.output.state_dict())
-    query, memory = torch.randn(B, Q, H * E).double(), torch.randn(B, K, H * E).double()
-    is_padding = torch.arange(K) >= torch.tensor([[K], [4]])
-    expected, _ = theirs(query, memory, memory, key_padding_mask=is_padding)
-    found = ours(query, *ours.keys_and_values(memory), ~is_padding[:, None, None])
-    torch.testing.assert_close(found, expected)
+    dropped = attention(query, key, everything, None)
+    kept = attention.eval()(query, key, everything, None)
+    assert 0 < (dropped == 0).sum() < dropped.numel()
+    torch.testing.assert_close(dropped, torch.where(dropped == 0, 0.0, 2 * kept))
 
 
-def test_heads_that_do_not_divide_the_width_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"num_heads must divide d_model=256, but is 3"):
-        MultiHeadAttention(256, 3, 0.0)
-
-
-def test_merging_heads_undoes_splitting() -> None:
-    x = torch.randn(B, Q, H * E)
-    assert split_heads(x, H).shape == (B, H, Q, E)
-    assert torch.equal(merge_heads(split_heads(x, H)), x)
-
-
-def test_causal_mask_lets_new_tokens_see_the_past_and_themselves() -> None:
-    expected = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]], dtype=torch.bool)
-    assert torch.equal(causal_mask(3, 2, torch.device("cpu")), expected)
+def test_a_query_with_no_key_gets_zeros_and_finite_gradients() -> None:
+    query, key, value, mask = random_inputs(torch.float64)
+    inputs = [x.requires_grad_() for x in (query, key, value)]
+    context = DotProductAttention(0.0)(query, key, value, mask[:, None])
+    assert (context[1, :, 2] == 0).all()
+    context.square().sum().backward()
+    for x in inputs:
+        assert x.grad is not None
+        assert x.grad.isfinite().all()
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])

@@ -1,10 +1,15 @@
-"""The Transformer against torch's own layers, against itself step by step, and against padding."""
+"""The Transformer against torch's own, against itself step by step, and against padding."""
+
+from itertools import product
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from passerelle.nn.positions import sinusoidal_encoding
+from passerelle.config import ModelConfig
+from passerelle.models import build_model
+from passerelle.nn.multi_head import Scoring
+from passerelle.nn.positions import PositionKind, sinusoidal_encoding
 from passerelle.nn.recording import record_attention
 from passerelle.nn.transformer import DecoderLayer, EncoderLayer, Transformer
 
@@ -16,7 +21,13 @@ SOURCE = torch.randint(4, V, (3, 7), generator=torch.Generator().manual_seed(0))
 TARGET = torch.randint(4, V, (3, 5), generator=torch.Generator().manual_seed(1))
 
 
-def make_model(norm_first: bool, share_embeddings: bool = True) -> Transformer:
+def make_model(
+    norm_first: bool,
+    *,
+    share_embeddings: bool = True,
+    positions: PositionKind = "sinusoidal",
+    attention: Scoring = "dot",
+) -> Transformer:
     torch.manual_seed(4)
     model = Transformer(
         V,
@@ -28,6 +39,8 @@ def make_model(norm_first: bool, share_embeddings: bool = True) -> Transformer:
         dropout=0.3,
         norm_first=norm_first,
         share_embeddings=share_embeddings,
+        positions=positions,
+        attention=attention,
     )
     for name, parameter in model.named_parameters():
         if name.endswith("bias") or "norm" in name:
@@ -35,9 +48,10 @@ def make_model(norm_first: bool, share_embeddings: bool = True) -> Transformer:
     return model.double().eval()
 
 
-@pytest.fixture(params=[True, False], ids=["pre", "post"])
+@pytest.fixture(params=product(("pre", "post"), ("sinusoidal", "learned"), ("dot", "additive")), ids="-".join)
 def model(request: pytest.FixtureRequest) -> Transformer:
-    return make_model(request.param)
+    norm, positions, attention = request.param
+    return make_model(norm == "pre", positions=positions, attention=attention)
 
 
 def copy_attention(theirs: nn.MultiheadAttention, ours: nn.Module) -> None:
@@ -48,9 +62,7 @@ def copy_attention(theirs: nn.MultiheadAttention, ours: nn.Module) -> None:
     theirs.out_proj.load_state_dict(ours.output.state_dict())
 
 
-def torch_layer(ours: EncoderLayer | DecoderLayer, norm_first: bool) -> nn.Module:
-    kind = nn.TransformerEncoderLayer if isinstance(ours, EncoderLayer) else nn.TransformerDecoderLayer
-    theirs = kind(D, H, F, dropout=0.0, batch_first=True, norm_first=norm_first).double().eval()
+def copy_layer(theirs: nn.Module, ours: EncoderLayer | DecoderLayer) -> None:
     copy_attention(theirs.self_attn, ours.self_attention)
     norms = [ours.around_self_attention.norm, ours.around_feed_forward.norm]
     if isinstance(ours, DecoderLayer):
@@ -60,21 +72,40 @@ def torch_layer(ours: EncoderLayer | DecoderLayer, norm_first: bool) -> nn.Modul
         getattr(theirs, f"norm{number}").load_state_dict(norm.state_dict())
     theirs.linear1.load_state_dict(ours.feed_forward.inner.state_dict())
     theirs.linear2.load_state_dict(ours.feed_forward.outer.state_dict())
+
+
+def torch_transformer(model: Transformer, norm_first: bool) -> nn.Transformer:
+    """torch's own, which stays in training (without dropout): its inference-only path drops padded columns."""
+    settings = {"dropout": 0.0, "batch_first": True, "norm_first": norm_first}
+    theirs = nn.Transformer(
+        D,
+        H,
+        custom_encoder=nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(D, H, F, **settings), 2, model.encoder_norm, enable_nested_tensor=False
+        ),
+        custom_decoder=nn.TransformerDecoder(
+            nn.TransformerDecoderLayer(D, H, F, **settings), 3, model.decoder_norm
+        ),
+        batch_first=True,
+    ).double()
+    pairs = zip(
+        [*theirs.encoder.layers, *theirs.decoder.layers], [*model.encoder, *model.decoder], strict=True
+    )
+    for their_layer, our_layer in pairs:
+        copy_layer(their_layer, our_layer)
     return theirs
 
 
 def logits_by_torch(model: Transformer, norm_first: bool) -> Tensor:
     is_padding = torch.arange(7) >= LENGTHS[:, None]
-    x = model.source_embedding(SOURCE) * D**0.5 + sinusoidal_encoding(7, D)
-    for layer in model.encoder:
-        # a gradient keeps torch from its inference-only path, which drops the padded columns
-        x = torch_layer(layer, norm_first)(x, src_key_padding_mask=is_padding)
-    memory = model.encoder_norm(x)
-    y = model.target_embedding(TARGET) * D**0.5 + sinusoidal_encoding(5, D)
-    future = torch.ones(5, 5, dtype=torch.bool).triu(1)
-    for layer in model.decoder:
-        y = torch_layer(layer, norm_first)(y, memory, tgt_mask=future, memory_key_padding_mask=is_padding)
-    return model.output(model.decoder_norm(y))
+    hidden = torch_transformer(model, norm_first)(
+        model.source_embedding(SOURCE) * D**0.5 + sinusoidal_encoding(7, D),
+        model.target_embedding(TARGET) * D**0.5 + sinusoidal_encoding(5, D),
+        tgt_mask=torch.ones(5, 5, dtype=torch.bool).triu(1),
+        src_key_padding_mask=is_padding,
+        memory_key_padding_mask=is_padding,
+    )
+    return model.output(hidden)
 
 
 def logits(model: Transformer, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
@@ -136,6 +167,27 @@ def test_shared_embeddings_are_one_parameter_and_separate_ones_are_three() -> No
         return sum(parameter.numel() for parameter in model.parameters())
 
     assert count(make_model(True, share_embeddings=False)) - count(make_model(True)) == 2 * V * D
+
+
+def test_additive_attention_and_learned_positions_bring_parameters_of_their_own() -> None:
+    plain = ModelConfig(d_model=D, num_heads=H, num_layers=2, d_ff=F)
+    other = plain.model_copy(update={"attention": "additive", "positions": "learned"})
+    names, other_names = (set(build_model(config, V).state_dict()) for config in (plain, other))
+    attentions = [f"encoder.{layer}.self_attention" for layer in range(2)]
+    attentions += [f"decoder.{layer}.{kind}_attention" for layer in range(2) for kind in ("self", "cross")]
+    assert names < other_names
+    assert other_names - names == {
+        "positions.table.weight",
+        *(f"{attention}.attention.score" for attention in attentions),
+    }
+
+
+def test_every_parameter_is_trained(model: Transformer) -> None:
+    logits(model, SOURCE, LENGTHS, TARGET).square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert (parameter.grad != 0).any(), name
+        assert parameter.grad.isfinite().all(), name
 
 
 def test_recorded_attention_has_every_layer_and_its_rows_sum_to_one(model: Transformer) -> None:

@@ -1,8 +1,9 @@
 """The Transformer encoder-decoder (Vaswani et al. 2017), post-norm as in the paper or pre-norm.
 
-Choices: ReLU in the feed-forward layers, embeddings scaled by sqrt(d_model), sinusoidal positions, dropout on
-embeddings, on attention weights and on each sub-layer's output. Pre-norm (Xiong et al. 2020) adds a last norm
-to each stack. Shapes: B batch, S source length, T target length, D width, V vocabulary.
+Choices: ReLU in the feed-forward layers, embeddings scaled by sqrt(d_model), dropout on embeddings, on attention
+weights and on each sub-layer's output. Pre-norm (Xiong et al. 2020) adds a last norm to each stack. Positions
+may be learned, and attention scored additively.
+Shapes: B batch, S source length, T target length, D width, V vocabulary.
 """
 
 import math
@@ -13,9 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from passerelle.nn.attention import MultiHeadAttention, causal_mask
 from passerelle.nn.dropout import Dropout
-from passerelle.nn.positions import PositionalEncoding
+from passerelle.nn.masking import causal_mask
+from passerelle.nn.multi_head import MultiHeadAttention, Scoring
+from passerelle.nn.positions import PositionKind, build_positions
 
 KeysAndValues = tuple[Tensor, Tensor]  # each (B, H, K, E)
 
@@ -85,9 +87,17 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward."""
 
-    def __init__(self, d_model: int, num_heads: int, d_ff: int, dropout: float, norm_first: bool) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float,
+        norm_first: bool,
+        attention: Scoring = "dot",
+    ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, num_heads, dropout)
+        self.self_attention = MultiHeadAttention(d_model, num_heads, dropout, attention=attention)
         self.around_self_attention = Residual(d_model, dropout, norm_first)
         self.feed_forward = FeedForward(d_model, d_ff)
         self.around_feed_forward = Residual(d_model, dropout, norm_first)
@@ -104,11 +114,19 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Self-attention over the target so far, attention over the source, then feed-forward."""
 
-    def __init__(self, d_model: int, num_heads: int, d_ff: int, dropout: float, norm_first: bool) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float,
+        norm_first: bool,
+        attention: Scoring = "dot",
+    ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, num_heads, dropout)
+        self.self_attention = MultiHeadAttention(d_model, num_heads, dropout, attention=attention)
         self.around_self_attention = Residual(d_model, dropout, norm_first)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, dropout)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, dropout, attention=attention)
         self.around_cross_attention = Residual(d_model, dropout, norm_first)
         self.feed_forward = FeedForward(d_model, d_ff)
         self.around_feed_forward = Residual(d_model, dropout, norm_first)
@@ -151,6 +169,8 @@ class Transformer(nn.Module):
         dropout: float,
         norm_first: bool,
         share_embeddings: bool,
+        positions: PositionKind = "sinusoidal",
+        attention: Scoring = "dot",
     ) -> None:
         super().__init__()
         self.scale = math.sqrt(d_model)
@@ -158,9 +178,9 @@ class Transformer(nn.Module):
         self.target_embedding = (
             self.source_embedding if share_embeddings else nn.Embedding(vocab_size, d_model)
         )
-        self.positions = PositionalEncoding(d_model)
+        self.positions = build_positions(positions, d_model)
         self.dropout = Dropout(dropout)
-        layer = (d_model, num_heads, d_ff, dropout, norm_first)
+        layer = (d_model, num_heads, d_ff, dropout, norm_first, attention)
         self.encoder = nn.ModuleList(EncoderLayer(*layer) for _ in range(num_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(*layer) for _ in range(num_decoder_layers))
         self.encoder_norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
