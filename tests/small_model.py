@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from passerelle.config import LanguagesConfig, TokenizerConfig, TransformerConfig
+from passerelle.config import LanguagesConfig, ModelConfig, TokenizerConfig
 from passerelle.data.tokenizer import load_tokenizer, train_tokenizer
 from passerelle.model_folder import LoadedModel, load_model, save_model
 from passerelle.models import build_model
@@ -26,29 +26,30 @@ FRENCH = (
 )
 SOURCES = [" ".join(words[:3]) + words[3] for words in product(*ENGLISH)]
 TARGETS = [" ".join(words[:3]) + words[3] for words in product(*FRENCH)]
-CONFIG = TransformerConfig(d_model=24, num_heads=3, num_layers=2, d_ff=40)
+CONFIG = ModelConfig(d_model=24, num_heads=3, num_layers=2, d_ff=40)
+RECURRENT = ModelConfig(name="bahdanau", d_model=24, num_layers=2)
 
 
-def write_small_model(folder: Path) -> Path:
+def write_small_model(folder: Path, config: ModelConfig = CONFIG) -> Path:
     """The model as a folder; its weights are random, and it seldom ends a sentence by itself."""
     texts = pa.array(SOURCES), pa.array((TARGETS * 2)[: len(SOURCES)])
     pq.write_table(pa.table({"source": texts[0], "target": texts[1]}), folder / "train.parquet")
     train_tokenizer(folder / "train.parquet", folder / "tokenizer", TokenizerConfig(vocab_size=300))
     tokenizer = load_tokenizer(folder / "tokenizer")
     torch.manual_seed(0)
-    weights = build_model(CONFIG, tokenizer.vocab_size).state_dict()
+    weights = build_model(config, tokenizer.vocab_size).state_dict()
     for name in ("output.weight", "target_embedding.weight"):  # one tensor with source_embedding.weight
         del weights[name]
     save_model(
         folder / "model",
         weights,
         folder / "tokenizer" / "tokenizer.model",
-        model=CONFIG,
+        model=config,
         languages=LanguagesConfig(),
         fingerprint="0123456789abcdef",
     )
     return folder / "model"
 
 
-def small_model(folder: Path) -> LoadedModel:
-    return load_model(write_small_model(folder))
+def small_model(folder: Path, config: ModelConfig = CONFIG) -> LoadedModel:
+    return load_model(write_small_model(folder, config))

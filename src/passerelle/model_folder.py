@@ -10,11 +10,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from passerelle.config import LanguagesConfig, TransformerConfig
+from passerelle.config import LanguagesConfig, ModelConfig
 from passerelle.data.tokenizer import Tokenizer, load_tokenizer
 from passerelle.files import sha256_of_file, whole_folder, write_json
-from passerelle.models import build_model
-from passerelle.nn.transformer import Transformer
+from passerelle.models import Model, build_model
 
 FORMAT = 1
 
@@ -23,7 +22,7 @@ FORMAT = 1
 class LoadedModel:
     """A model ready to translate (evaluation mode, float32)."""
 
-    model: Transformer
+    model: Model
     tokenizer: Tokenizer
     languages: LanguagesConfig
     fingerprint: str
@@ -35,7 +34,7 @@ def save_model(
     weights: dict[str, Tensor],
     tokenizer_model: Path,
     *,
-    model: TransformerConfig,
+    model: ModelConfig,
     languages: LanguagesConfig,
     fingerprint: str,
 ) -> None:
@@ -77,13 +76,13 @@ def load_model(folder: Path, device: torch.device | None = None) -> LoadedModel:
                 f"{folder / name}: sha256 is {found}, but config.json expects {expected}; train again"
             )
     tokenizer = load_tokenizer(folder / "tokenizer.model")
-    model_config = TransformerConfig.model_validate(config["model"])
+    model_config = ModelConfig.model_validate(config["model"])
     model = build_model(model_config, tokenizer.vocab_size)
     try:
         missing, unexpected = model.load_state_dict(load_file(folder / "weights.safetensors"), strict=False)
     except (SafetensorError, RuntimeError) as error:
         raise ValueError(f"{folder / 'weights.safetensors'}: does not fit config.json: {error}") from None
-    tied = {"output.weight", "target_embedding.weight"} if model_config.share_embeddings else set()
+    tied = model.state_dict().keys() - dict(model.named_parameters())  # other names of one parameter
     if unexpected or set(missing) - tied:
         raise ValueError(
             f"{folder / 'weights.safetensors'}: missing {sorted(set(missing) - tied)}, unexpected {unexpected}"

@@ -3,12 +3,13 @@
 import itertools
 import math
 import random
+from typing import Literal
 
 import pytest
 import torch
 from torch import Tensor
 
-from passerelle.config import TransformerConfig
+from passerelle.config import ModelConfig
 from passerelle.data.special import BOS, EOS, PAD, UNK
 from passerelle.decoding.search import Hypothesis, search
 from passerelle.models import build_model
@@ -123,8 +124,9 @@ def test_reported_log_probability_is_the_forced_one() -> None:
         assert hypothesis.score == pytest.approx(hypothesis.log_prob / len(hypothesis.ids) ** 0.7)
 
 
-def test_result_depends_neither_on_the_batch_nor_on_padding() -> None:
-    config = TransformerConfig(d_model=12, num_heads=3, num_layers=1, d_ff=20)
+@pytest.mark.parametrize("name", ["transformer", "bahdanau"])
+def test_result_depends_neither_on_the_batch_nor_on_padding(name: Literal["transformer", "bahdanau"]) -> None:
+    config = ModelConfig(name=name, d_model=12, num_heads=3, num_layers=1, d_ff=20)
     torch.manual_seed(3)
     model = build_model(config, 19).eval()
     draw = random.Random(5)
@@ -137,9 +139,10 @@ def test_result_depends_neither_on_the_batch_nor_on_padding() -> None:
         assert [h.score for h in alone] == pytest.approx([h.score for h in expected], abs=1e-5)
 
 
+@pytest.mark.parametrize("name", ["transformer", "bahdanau"])
 @torch.no_grad()
-def test_cached_steps_give_the_forced_probabilities_of_a_transformer() -> None:
-    config = TransformerConfig(d_model=12, num_heads=3, num_layers=2, d_ff=20)
+def test_steps_with_a_state_give_the_forced_probabilities(name: Literal["transformer", "bahdanau"]) -> None:
+    config = ModelConfig(name=name, d_model=12, num_heads=3, num_layers=2, d_ff=20)
     torch.manual_seed(4)
     model = build_model(config, 17).eval()
     source, lengths = pad([[5, 9, 16, EOS], [11, EOS]])

@@ -5,21 +5,27 @@ from pathlib import Path
 import pytest
 import torch
 
-from passerelle.config import DecodingConfig
+from passerelle.config import DecodingConfig, ModelConfig
 from passerelle.data.special import EOS
 from passerelle.decoding import translate as module
 from passerelle.decoding.search import Hypothesis
 from passerelle.decoding.translate import Translation, batches, encode_sources, pad_sources, translate
 from passerelle.model_folder import LoadedModel
-from small_model import SOURCES, small_model
+from small_model import CONFIG as TRANSFORMER
+from small_model import RECURRENT, SOURCES, small_model
 
 CONFIG = DecodingConfig(beam_size=2, max_length_ratio=1.0, max_length=13)
 ODD = ["", "   ", "\u200b", "a", "🦊🦊", "ქართული ენა", "a\tb", "We see\u2028a boat.\r", "\u202f \u00a0"]
 
 
+@pytest.fixture(scope="module", params=[TRANSFORMER, RECURRENT], ids=lambda config: config.name)
+def config(request: pytest.FixtureRequest) -> ModelConfig:
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
-    return small_model(tmp_path_factory.mktemp("small"))
+def loaded(config: ModelConfig, tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    return small_model(tmp_path_factory.mktemp("small"), config)
 
 
 def test_every_line_has_its_translation_in_order(loaded: LoadedModel) -> None:
@@ -107,6 +113,6 @@ def test_progress_counts_every_sentence_once(loaded: LoadedModel) -> None:
     assert len(steps) > 2
 
 
-def test_the_folder_is_enough(loaded: LoadedModel, tmp_path: Path) -> None:
-    again = small_model(tmp_path)
+def test_the_folder_is_enough(loaded: LoadedModel, config: ModelConfig, tmp_path: Path) -> None:
+    again = small_model(tmp_path, config)
     assert translate(again, SOURCES[:3], CONFIG) == translate(loaded, SOURCES[:3], CONFIG)

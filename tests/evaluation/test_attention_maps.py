@@ -14,7 +14,7 @@ from passerelle.decoding.translate import Translation, encode_sources, pad_sourc
 from passerelle.evaluation.attention_maps import AXES, attention_map, write_attention_map
 from passerelle.model_folder import LoadedModel
 from passerelle.nn.recording import record_attention
-from small_model import CONFIG, SOURCES, small_model
+from small_model import CONFIG, RECURRENT, SOURCES, small_model
 
 DECODING = DecodingConfig(beam_size=3, max_length=7)
 
@@ -65,6 +65,30 @@ def test_shapes_count_layers_heads_and_tokens_without_padding(
     for weights in attention.weights.values():
         assert weights.dtype == np.float32
         np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
+
+
+@torch.inference_mode()
+def test_a_recurrent_model_has_its_alignment_alone_as_stepwise_decoding_saw_it(tmp_path: Path) -> None:
+    recurrent = small_model(tmp_path, RECURRENT)
+    translation, _ = translate(recurrent, [SOURCES[4], SOURCES[7] * 2], DECODING)
+    attention = attention_map(recurrent, translation)
+    source, lengths = pad_sources(encode_sources(recurrent, [translation.source]), torch.device("cpu"))
+    with record_attention(recurrent.model) as tape:
+        memory = recurrent.model.encode(source, lengths)
+        state = recurrent.model.start(memory)
+        for token in (BOS, *translation.ids[:-1]):
+            _, state = recurrent.model.decode(torch.tensor([[token]]), memory, state)
+    assert list(attention.weights) == ["cross"]
+    weights = attention.weights["cross"]
+    assert weights.shape == (1, 1, len(translation.ids), source.size(1))
+    assert weights.dtype == np.float32
+    np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
+    for step, seen in enumerate(tape["cross.0"]):
+        np.testing.assert_allclose(weights[0, 0, step], seen[0, 0, 0], atol=1e-5)
+    write_attention_map(attention, tmp_path, "01-we")
+    assert load_file(tmp_path / "01-we.safetensors").keys() == {"cross"}
+    content = json.loads((tmp_path / "01-we.json").read_text(encoding="utf-8"))
+    assert content["axes"].keys() == {"cross"}
 
 
 def test_tokens_name_the_axes(loaded: LoadedModel, translation: Translation) -> None:

@@ -1,7 +1,7 @@
 """What a model attends to while it translates: every layer, every head, nothing averaged, no padding.
 
-The chosen translation is fed in once more, whole (teacher forcing). Causal masking makes this pass see exactly
-what step-by-step decoding saw, and it serves greedy and beam search alike.
+The chosen translation is fed in once more, whole (teacher forcing). A causal mask, or recurrence itself, makes this
+pass see exactly what step-by-step decoding saw, and it serves greedy and beam search alike.
 """
 
 import re
@@ -18,6 +18,7 @@ from passerelle.data.special import BOS
 from passerelle.decoding.translate import Translation, encode_sources, pad_sources
 from passerelle.files import write_json
 from passerelle.model_folder import LoadedModel
+from passerelle.nn.model import Seq2Seq
 from passerelle.nn.recording import record_attention
 
 AXES = {
@@ -43,7 +44,8 @@ class AttentionMap:
     predicted_tokens: tuple[str, ...]
     """(T,), what it chose next at each of them: the translation."""
     weights: dict[str, NDArray[np.float32]]
-    """encoder (L, H, S, S), decoder_self (L, H, T, T), cross (L, H, T, S): query before key."""
+    """encoder (L, H, S, S), decoder_self (L, H, T, T), cross (L, H, T, S): query before key.
+    A recurrent model has cross alone, with L = H = 1."""
 
 
 @torch.inference_mode()
@@ -53,8 +55,8 @@ def attention_map(loaded: LoadedModel, translation: Translation) -> AttentionMap
     if not source:
         raise ValueError(f"{translation.source!r}: no text, so nothing to attend to; leave the sentence out")
     given = [BOS, *translation.ids[:-1]]
-    model = loaded.model
-    with record_attention(model) as tape:
+    model: Seq2Seq = loaded.model
+    with record_attention(loaded.model) as tape:
         memory = model.encode(*pad_sources([source], model.output.weight.device))
         target_in = torch.tensor([given], device=model.output.weight.device)
         model.decode_hidden(target_in, memory, model.start(memory))
@@ -103,6 +105,7 @@ def _stacked(tape: dict[str, list[torch.Tensor]], kind: str) -> NDArray[np.float
     """(L, H, Q, K) of the one sentence, or None where the model has no attention of this kind."""
     layers: list[torch.Tensor] = []
     while f"{kind}.{len(layers)}" in tape:
-        [weights] = tape[f"{kind}.{len(layers)}"]  # (1, H, Q, K), from one call
+        # One call, or one for each query
+        weights = torch.cat(tape[f"{kind}.{len(layers)}"], dim=2)  # (1, H, Q, K)
         layers.append(weights[0].float().cpu())
     return torch.stack(layers).numpy() if layers else None

@@ -1,0 +1,131 @@
+"""A model folder gives back the model that was saved, of either kind, or says what is wrong with it."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from passerelle.config import LanguagesConfig, ModelConfig
+from passerelle.data.special import EOS
+from passerelle.files import sha256_of_file
+from passerelle.model_folder import load_model, save_model
+from passerelle.models import build_model
+from small_model import RECURRENT, write_small_model
+
+SEPARATE = {"share_embeddings": False}
+CONFIGS = {
+    "transformer": ModelConfig(d_model=8, num_heads=2, num_layers=1, d_ff=12),
+    "transformer-separate": ModelConfig(d_model=8, num_heads=2, num_layers=1, d_ff=12, **SEPARATE),
+    "gru": ModelConfig(name="bahdanau", d_model=7, num_layers=2),
+    "lstm-separate": ModelConfig(name="bahdanau", d_model=7, num_layers=1, cell="lstm", **SEPARATE),
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder that no test changes."""
+    return write_small_model(tmp_path_factory.mktemp("small"), RECURRENT)
+
+
+def save(folder: Path, weights: dict[str, Tensor], small: Path, config: ModelConfig) -> None:
+    languages = LanguagesConfig(source="en", target="de")
+    save_model(
+        folder, weights, small / "tokenizer.model", model=config, languages=languages, fingerprint="ab12"
+    )
+
+
+def logits(model: Any) -> Tensor:
+    memory = model.encode(torch.tensor([[5, 9, 280, EOS]]), torch.tensor([4]))
+    return model.decode(torch.tensor([[2, 7, 11]]), memory, model.start(memory))[0]
+
+
+def change(folder: Path, **content: Any) -> None:
+    """Other content for config.json, with the hashes of the files as they are now."""
+    config = json.loads((folder / "config.json").read_text()) | content
+    config["sha256"] = {name: sha256_of_file(folder / name) for name in config["sha256"]}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@torch.inference_mode()
+def test_what_was_saved_is_loaded(name: str, small: Path, tmp_path: Path) -> None:
+    config = CONFIGS[name]
+    torch.manual_seed(1)
+    model = build_model(config, load_model(small).tokenizer.vocab_size)
+    save(tmp_path / "model", dict(model.named_parameters()), small, config)
+    loaded = load_model(tmp_path / "model")
+    assert not loaded.model.training
+    assert torch.equal(logits(loaded.model), logits(model.eval()))
+    assert loaded.languages == LanguagesConfig(source="en", target="de")
+    assert loaded.fingerprint == "ab12"
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_parameter_is_needed(name: str, small: Path, tmp_path: Path) -> None:
+    model = build_model(CONFIGS[name], load_model(small).tokenizer.vocab_size)
+    weights = dict(model.named_parameters())
+    lost = list(weights)[-1]
+    del weights[lost]
+    save(tmp_path / "model", weights, small, CONFIGS[name])
+    with pytest.raises(ValueError, match=rf"weights.safetensors: missing \['{lost}'\], unexpected \[\]"):
+        load_model(tmp_path / "model")
+
+
+def copy_of(small: Path, tmp_path: Path) -> Path:
+    save(tmp_path / "model", load_file(small / "weights.safetensors"), small, RECURRENT)
+    return tmp_path / "model"
+
+
+def test_a_parameter_of_another_model_is_refused(small: Path, tmp_path: Path) -> None:
+    weights = load_file(small / "weights.safetensors")
+    save(tmp_path / "model", weights | {"encoder_norm.weight": torch.ones(3)}, small, RECURRENT)
+    with pytest.raises(ValueError, match=r"missing \[\], unexpected \['encoder_norm.weight'\]"):
+        load_model(tmp_path / "model")
+
+
+def test_weights_of_another_size_are_refused(small: Path, tmp_path: Path) -> None:
+    folder = copy_of(small, tmp_path)
+    change(folder, model=RECURRENT.model_dump() | {"d_model": 25})
+    with pytest.raises(
+        ValueError, match=r"(?s)weights.safetensors: does not fit config.json: .*size mismatch"
+    ):
+        load_model(folder)
+
+
+def test_a_file_that_is_no_safetensors_is_refused(small: Path, tmp_path: Path) -> None:
+    folder = copy_of(small, tmp_path)
+    (folder / "weights.safetensors").write_bytes(b"{}")
+    change(folder)
+    with pytest.raises(ValueError, match=r"weights.safetensors: does not fit config.json: "):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "tokenizer.model"])
+def test_a_damaged_or_absent_file_is_named(name: str, small: Path, tmp_path: Path) -> None:
+    folder = copy_of(small, tmp_path)
+    expected = sha256_of_file(folder / name)
+    (folder / name).write_bytes((folder / name).read_bytes() + b"\0")
+    with pytest.raises(
+        ValueError, match=f"{name}: sha256 is [0-9a-f]{{64}}, but config.json expects {expected}"
+    ):
+        load_model(folder)
+    (folder / name).unlink()
+    with pytest.raises(ValueError, match=f"{name}: sha256 is no file, but config.json expects {expected}"):
+        load_model(folder)
+
+
+def test_another_format_is_refused(small: Path, tmp_path: Path) -> None:
+    folder = copy_of(small, tmp_path)
+    change(folder, format=9)
+    with pytest.raises(ValueError, match=r"config.json: format 9, but this version reads 1; train again"):
+        load_model(folder)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path}: not a model folder (no config.json)")):
+        load_model(tmp_path)
