@@ -23,6 +23,7 @@ from passerelle.data.pairs import open_shards
 from passerelle.data.plan import training_steps
 from passerelle.identity import identity
 from passerelle.models import build_model
+from passerelle.training.group import ALONE, Group
 from passerelle.training.loop import load_batch
 from passerelle.training.master import copy_to_model, make_master
 from passerelle.training.precision import compute_dtype
@@ -66,7 +67,7 @@ def worker(rank: int, num_workers: int, threads: int, shards: str, num_steps: in
             step=step,
             rate=1e-4,
             config=params.training,
-            reduce=distributed.all_reduce if num_workers > 1 else lambda tensor: None,
+            group=Group(rank, num_workers, distributed.all_reduce if num_workers > 1 else ALONE.reduce),
         ).num_tokens
     if rank == 0:
         (Path(folder) / "rate").write_text(str(num_tokens / (time.perf_counter() - began)))

@@ -22,6 +22,9 @@ from pydantic import (
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+LEARNED_POSITIONS = 512
+"""Longest sequence of a model whose positions are learned."""
+
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
@@ -78,6 +81,8 @@ class CleaningConfig(Section):
     """Most words on one side for one on the other; only for pairs where a side has over 10 words."""
     max_line_bytes: PositiveInt = 100_000
     """A longer line is not a sentence pair, and rejected."""
+    lowercase: bool = False
+    """Write all text in lower case, as the chapter does."""
     max_pairs: PositiveInt | None = None
     """Read only this many lines from the start of the corpus; null reads all."""
 
@@ -91,15 +96,20 @@ class SplitConfig(Section):
     """About this many different source sentences for validation."""
     test_sentences: PositiveInt = 2000
     """About this many different source sentences for the test."""
+    train_lines: PositiveInt | None = None
+    """The corpus's first so many lines are the training set, and what shares no sentence with them the rest;
+    null deals out all lines by hash."""
 
 
 class TokenizerConfig(Section):
-    """Sub-word vocabulary, learnt from the training text of both languages (stage `tokenizer`)."""
+    """Vocabulary of both languages together, learnt from the training text (stage `tokenizer`)."""
 
-    kind: Literal["unigram", "bpe"] = "unigram"
-    """SentencePiece algorithm."""
+    kind: Literal["unigram", "bpe", "word"] = "unigram"
+    """SentencePiece's sub-words, or whole words in lower case, as in the chapter."""
     vocab_size: Annotated[int, Field(ge=300, le=1_000_000)] = 8000
-    """Pieces in the joint vocabulary; PAD, UNK, BOS, EOS and 256 byte pieces are among them."""
+    """Pieces in the vocabulary; PAD, UNK, BOS, EOS and 256 byte pieces are among them. Words: the most kept."""
+    min_frequency: PositiveInt = 2
+    """Words alone: a word that neither language has so often is unknown."""
     max_sentences: PositiveInt = 2_000_000
     """Sample this many sentences at most for learning the vocabulary (bounds memory)."""
 
@@ -113,31 +123,39 @@ class ShardsConfig(Section):
     """Size of one Arrow file, about; its offsets have 32 bits."""
 
 
-class TransformerConfig(Section):
-    """The Transformer (Vaswani et al. 2017)."""
+class ModelConfig(Section):
+    """The network: the Transformer (Vaswani et al. 2017) or the recurrent one of Bahdanau et al. (2015)."""
 
-    name: Literal["transformer"] = "transformer"
+    name: Literal["transformer", "bahdanau"] = "transformer"
     """The architecture."""
     d_model: PositiveInt = 192
-    """Width of the residual stream."""
-    num_heads: PositiveInt = 4
-    """Attention heads; divides d_model."""
+    """Width: of the residual stream, or of embeddings and hidden states."""
     num_layers: PositiveInt = 3
-    """Blocks of the encoder, and as many of the decoder."""
-    d_ff: PositiveInt = 768
-    """Width of the feed-forward layers."""
+    """Blocks or recurrent layers of the encoder, and as many of the decoder."""
     dropout: Fraction = 0.1
     """Share of activations dropped in training."""
-    norm: Literal["pre", "post"] = "pre"
-    """Layer norm before each sub-layer (trains steadily) or after it (the chapter's own)."""
     share_embeddings: bool = True
     """One matrix for source embedding, target embedding and output layer, or three."""
+    num_heads: PositiveInt = 4
+    """Transformer alone: attention heads; divides d_model."""
+    d_ff: PositiveInt = 768
+    """Transformer alone: width of the feed-forward layers."""
+    norm: Literal["pre", "post"] = "pre"
+    """Transformer alone: layer norm before each sub-layer (trains steadily) or after it (the chapter's own)."""
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    """Transformer alone: how a token's position is told; learned ones end at 512 tokens."""
+    attention: Literal["dot", "additive"] = "dot"
+    """Transformer alone: how a query is compared with a key."""
+    cell: Literal["gru", "lstm"] = "gru"
+    """Bahdanau alone: the recurrent unit."""
+    alignment: Literal["additive", "dot"] = "additive"
+    """Bahdanau alone: how the decoder's state is compared with the encoder's states."""
 
     @model_validator(mode="after")
     def _widths_fit(self) -> Self:
-        if self.d_model % self.num_heads:
+        if self.name == "transformer" and self.d_model % self.num_heads:
             raise ValueError(f"num_heads must divide d_model={self.d_model}, but is {self.num_heads}")
-        if self.d_model % 2:
+        if self.name == "transformer" and self.d_model % 2:
             raise ValueError(f"d_model must be even (sines and cosines come in pairs), but is {self.d_model}")
         return self
 
@@ -151,15 +169,21 @@ class TrainingConfig(Section):
     """Arithmetic of the forward and backward pass; `auto` is bf16 where the hardware multiplies it."""
     micro_batch_tokens: Annotated[int, Field(ge=64)] = 1024
     """Padded tokens of one micro-batch, on the longer side; bounds memory."""
+    micro_batch_sentences: PositiveInt | None = None
+    """Most sentence pairs in a micro-batch; null: as many as micro_batch_tokens allows."""
     micro_batches_per_step: PositiveInt = 2
     """Micro-batches summed into one optimiser step; they are dealt out over the workers."""
     max_steps: PositiveInt = 5000
     """Optimiser steps in all."""
+    optimizer: Literal["muon", "adam"] = "muon"
+    """What moves the matrices within the network; embeddings, output layer and vectors are always Adam's."""
     learning_rate: PositiveFloat = 2e-3
     """Highest learning rate, reached at the end of the warm-up."""
+    muon_rate: PositiveFloat = 10.0
+    """Muon's rate, as a multiple of the learning rate."""
     warmup_steps: NonNegativeInt = 400
     """Steps of linear rise from zero."""
-    schedule: Literal["inverse_sqrt", "cosine", "linear"] = "linear"
+    schedule: Literal["constant", "inverse_sqrt", "cosine", "linear"] = "linear"
     """Decay after the warm-up; cosine and linear reach zero at max_steps."""
     beta1: Fraction = 0.9
     """Adam's decay of the gradient mean."""
@@ -230,10 +254,20 @@ class Params(Section):
     split: SplitConfig
     tokenizer: TokenizerConfig
     shards: ShardsConfig
-    model: TransformerConfig
+    model: ModelConfig
     training: TrainingConfig
     decoding: DecodingConfig
     evaluation: EvaluationConfig
+
+    @model_validator(mode="after")
+    def _positions_suffice(self) -> Self:
+        longest = max(self.shards.max_tokens + 1, self.decoding.max_length)
+        if self.model.positions == "learned" and longest > LEARNED_POSITIONS:
+            raise ValueError(
+                f"model.positions is learned, which ends at {LEARNED_POSITIONS} tokens, but shards.max_tokens="
+                f"{self.shards.max_tokens} and decoding.max_length={self.decoding.max_length}: lower them"
+            )
+        return self
 
 
 class FetchParams(Section):
@@ -266,7 +300,7 @@ class TrainParams(Section):
     """What stage `train` receives."""
 
     languages: LanguagesConfig
-    model: TransformerConfig
+    model: ModelConfig
     training: TrainingConfig
 
 
@@ -284,18 +318,50 @@ class ParamsError(ValueError):
 StageParams = TypeVar("StageParams", bound=Section)
 
 
+VARIANT_SECTIONS = ("model", "training", "decoding", "evaluation")
+"""What a variant may change; the stages before training run once for all variants."""
+
+
 def load_params(stage: type[StageParams], path: Path = Path("params.yaml")) -> StageParams:
     """The sections that `stage` names, after the whole file has been checked.
 
-    Raises ParamsError with one line for each fault: file, key, value, and what is allowed.
+    A file without `root`, where the folder above holds a `params.yaml` too, is that of a variant: what it says
+    replaces what that one says, key by key. Raises ParamsError with one line for each fault: file, key, value,
+    and what is allowed.
     """
     sections = _read_yaml(path)
+    above = path.parent / ".." / path.name if path.parent == Path() else path.parent.parent / path.name
+    own: dict[str, Any] = {}
+    if "root" not in sections and above.is_file():
+        own, sections = sections, _merged(_read_yaml(above), sections, path)
     try:
         params = Params.model_validate(sections)
     except ValidationError as error:
-        lines = [f"{path}: {_describe(fault)}" for fault in error.errors()]
+        files = [path if not own or _is_set(fault["loc"], own) else above for fault in error.errors()]
+        lines = [f"{file}: {_describe(fault)}" for file, fault in zip(files, error.errors(), strict=True)]
         raise ParamsError("\n".join(lines)) from None
     return stage.model_validate({name: getattr(params, name) for name in stage.model_fields})
+
+
+def _merged(sections: dict[str, Any], own: dict[str, Any], path: Path) -> dict[str, Any]:
+    """`sections` with the values that the variant's file at `path` sets."""
+    merged = dict(sections)
+    for name, values in own.items():
+        if name not in VARIANT_SECTIONS:
+            raise ParamsError(
+                f"{path}: {name}: a variant may change {', '.join(VARIANT_SECTIONS)}, since the stages before "
+                "training run once for all variants"
+            )
+        old = sections.get(name)
+        merged[name] = {**old, **values} if isinstance(old, dict) and isinstance(values, dict) else values
+    return merged
+
+
+def _is_set(location: tuple[str | int, ...], own: dict[str, Any]) -> bool:
+    """Whether a variant's own sections name the key at which a fault was found."""
+    section, *keys = location
+    values = own.get(str(section))
+    return section in own and (not keys or not isinstance(values, dict) or keys[0] in values)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -322,6 +388,6 @@ def _describe(fault: Any) -> str:
     if fault["type"] == "missing":
         return f"{key}: missing; add it (see the project's params.yaml)"
     if fault["type"] == "value_error":
-        return f"{key}: {fault['ctx']['error']}"
+        return f"{key}: {fault['ctx']['error']}" if key else str(fault["ctx"]["error"])
     message = fault["msg"][0].lower() + fault["msg"][1:]
     return f"{key}: {message}, but is {fault['input']!r}"

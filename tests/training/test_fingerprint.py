@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from passerelle.config import LanguagesConfig, TrainingConfig, TrainParams, TransformerConfig
+from passerelle.config import LanguagesConfig, ModelConfig, TrainingConfig, TrainParams
 from passerelle.training import fingerprint
 from passerelle.training.fingerprint import code_sha256, run_fingerprint
 
@@ -14,9 +14,7 @@ TOKENIZER = "7" * 64
 
 
 def params(**training: Any) -> TrainParams:
-    return TrainParams(
-        languages=LanguagesConfig(), model=TransformerConfig(), training=TrainingConfig(**training)
-    )
+    return TrainParams(languages=LanguagesConfig(), model=ModelConfig(), training=TrainingConfig(**training))
 
 
 def write_manifests(folder: Path, train: str = "a", valid: str = "b", tokenizer: str = TOKENIZER) -> Path:

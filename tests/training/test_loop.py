@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from passerelle.training.checkpoint import read_checkpoint
-from tiny import VOCAB_SIZE, run, tiny_config
+from tiny import VOCAB_SIZE, Name, run, tiny_config
 
 
 def test_it_reports_after_each_validation_with_the_history_since_the_last(tmp_path: Path) -> None:
@@ -29,16 +29,28 @@ def test_it_learns(tmp_path: Path) -> None:
     assert last < first < math.log(VOCAB_SIZE - 4)  # what knowing no more than the words would give
 
 
-@pytest.mark.parametrize("stopped_at", [3, 6, 9])
-def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path: Path, stopped_at: int) -> None:
-    config = tiny_config(max_steps=12)
-    run(config, tmp_path / "whole")
-    resumed, _ = run(config, tmp_path / "resumed", resume_from=tmp_path / "whole" / str(stopped_at))
+@pytest.mark.parametrize(
+    ("name", "optimizer", "stopped_at"),
+    [
+        ("transformer", "adam", 3),
+        ("transformer", "adam", 9),
+        ("transformer", "muon", 3),
+        ("transformer", "muon", 6),
+        ("bahdanau", "muon", 6),
+    ],
+)
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
+    tmp_path: Path, name: Name, optimizer: str, stopped_at: int
+) -> None:
+    config = tiny_config(optimizer=optimizer, max_steps=12)
+    run(config, tmp_path / "whole", name=name)
+    checkpoint = tmp_path / "whole" / str(stopped_at)
+    resumed, _ = run(config, tmp_path / "resumed", resume_from=checkpoint, name=name)
     assert [report.step for report in resumed] == list(range(stopped_at + 3, 13, 3))
     expected, expected_facts = read_checkpoint(tmp_path / "whole" / "12")
     found, facts = read_checkpoint(tmp_path / "resumed" / "12")
     assert found.keys() == expected.keys()
-    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert all(torch.equal(found[key], expected[key]) for key in expected)
     for row, expected_row in zip(facts["history"], expected_facts["history"], strict=True):
         measured = ("tokens_per_second",)
         assert all(row[key] == expected_row[key] for key in expected_row if key not in measured)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from passerelle.config import LanguagesConfig, TrainingConfig, TrainParams, TransformerConfig
+from passerelle.config import LanguagesConfig, ModelConfig, TrainingConfig, TrainParams
 from passerelle.training.checkpoint import (
     checkpoint_folders,
     checkpoint_name,
@@ -27,7 +27,7 @@ from tiny import VOCAB_SIZE, run, tiny_config, tiny_pairs
 
 LOSSES = {10: 5.0, 20: 3.0, 30: 4.0, 40: 3.0, 50: 3.5}
 TWELVE = {"max_steps": 12, "validate_every": 4}  # and a row of history after 10
-MODEL = TransformerConfig(d_model=12, num_heads=3, num_layers=2, d_ff=20)
+MODEL = ModelConfig(d_model=12, num_heads=3, num_layers=2, d_ff=20)
 
 
 class FakeTokenizer:

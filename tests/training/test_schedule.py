@@ -16,7 +16,7 @@ def config(schedule: str) -> TrainingConfig:
     )
 
 
-@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "linear"])
+@pytest.mark.parametrize("schedule", ["constant", "inverse_sqrt", "cosine", "linear"])
 def test_warmup_rises_in_equal_steps_to_the_peak(schedule: str) -> None:
     rates = [learning_rate(step, config(schedule)) for step in range(4)]
     assert rates == pytest.approx([0.1, 0.2, 0.3, 0.4])
@@ -25,6 +25,7 @@ def test_warmup_rises_in_equal_steps_to_the_peak(schedule: str) -> None:
 @pytest.mark.parametrize(
     ("schedule", "at_28", "at_53", "at_103"),
     [
+        ("constant", 0.4, 0.4, 0.4),
         ("linear", 0.3, 0.2, 0.0),
         ("cosine", 0.3414214, 0.2, 0.0),
         ("inverse_sqrt", 0.1485563, 0.1088662, 0.0784465),

@@ -6,10 +6,11 @@ import torch
 from torch.nn import functional
 
 from passerelle.data.batch import Batch
+from passerelle.training.group import ALONE
 from passerelle.training.loop import load_batch
 from passerelle.training.master import copy_to_model, make_master
 from passerelle.training.step import StepResult, dropout_seed, train_step, validation_loss
-from tiny import tiny_config, tiny_model, tiny_pairs
+from tiny import Name, tiny_config, tiny_model, tiny_pairs
 
 PAIRS = tiny_pairs(60, seed=3)
 CPU = torch.device("cpu")
@@ -25,7 +26,7 @@ def step(
     config = tiny_config(**changes)
     model = tiny_model(dropout)
     master = make_master(model, config)
-    result = train_step(model, master, parts, step=0, rate=0.01, config=config, reduce=lambda tensor: None)
+    result = train_step(model, master, parts, step=0, rate=0.01, config=config, group=ALONE)
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter, master.parameters[name])
     return result, torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
@@ -81,29 +82,29 @@ def test_a_loss_that_is_not_finite_stops_and_leaves_the_master_weights() -> None
     with torch.no_grad():
         model.output.weight.fill_(float("inf"))
     with pytest.raises(FloatingPointError, match=r"step 4: .*lower training.learning_rate"):
-        train_step(model, master, batches(range(9)), step=4, rate=0.1, config=config, reduce=lambda t: None)
+        train_step(model, master, batches(range(9)), step=4, rate=0.1, config=config, group=ALONE)
     assert all(torch.equal(before[name], master.parameters[name]) for name in before)
 
 
-def test_validation_loss_is_the_mean_over_tokens_whatever_the_batches() -> None:
-    model = tiny_model(dropout=0.5)
+@pytest.mark.parametrize("name", ["transformer", "bahdanau"])
+def test_validation_loss_is_the_mean_over_tokens_whatever_the_batches(name: Name) -> None:
+    model = tiny_model(dropout=0.5, name=name)
     losses = [
-        validation_loss(model, [batch for _, batch in batches(*parts)], lambda tensor: None, CPU)
+        validation_loss(model, [batch for _, batch in batches(*parts)], ALONE, CPU)
         for parts in ([range(60)], [range(7), range(7, 60)])
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
-def test_a_bf16_model_trains_through_its_float32_master() -> None:
+@pytest.mark.parametrize("name", ["transformer", "bahdanau"])
+def test_a_bf16_model_trains_through_its_float32_master(name: Name) -> None:
     config = tiny_config()
-    model = tiny_model(0.0)
+    model = tiny_model(0.0, name)
     master = make_master(model, config)
     model.to(torch.bfloat16)
     copy_to_model(master, model)
     losses = [
-        train_step(
-            model, master, batches(range(40)), step=step, rate=0.01, config=config, reduce=lambda t: None
-        ).loss
+        train_step(model, master, batches(range(40)), step=step, rate=0.01, config=config, group=ALONE).loss
         for step in range(20)
     ]
     assert losses[-1] < losses[0] - 0.3

@@ -1,6 +1,5 @@
 """Real processes over gloo: the number of workers changes results by float rounding alone."""
 
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,37 +7,47 @@ import torch
 import torch.multiprocessing as multiprocessing
 from torch import distributed
 
+from passerelle.config import TrainingConfig
 from passerelle.training.checkpoint import read_checkpoint
-from tiny import run, tiny_config
+from passerelle.training.group import Group
+from tiny import Name, run, tiny_config
 
-CONFIG = tiny_config(max_steps=30, validate_every=10, micro_batches_per_step=5)
+
+def config(optimizer: str) -> TrainingConfig:
+    return tiny_config(
+        optimizer=optimizer, muon_rate=1.0, max_steps=30, validate_every=10, micro_batches_per_step=5
+    )
 
 
-def worker(rank: int, num_workers: int, folder: Path) -> None:
+def worker(rank: int, num_workers: int, name: Name, optimizer: str, folder: Path) -> None:
     torch.set_num_threads(1)
     distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=num_workers
     )
-    run(CONFIG, folder, rank=rank, num_workers=num_workers, reduce=distributed.all_reduce)
+    run(config(optimizer), folder, group=Group(rank, num_workers, distributed.all_reduce), name=name)
     distributed.destroy_process_group()
 
 
-@pytest.fixture(scope="module")
-def by_one() -> Path:
-    folder = Path(tempfile.mkdtemp())
-    run(CONFIG, folder)
-    return folder
-
-
-@pytest.mark.parametrize("num_workers", [2, 3])
-def test_several_workers_train_as_one_does(by_one: Path, tmp_path: Path, num_workers: int) -> None:
-    multiprocessing.spawn(worker, args=(num_workers, tmp_path), nprocs=num_workers)
-    expected, expected_facts = read_checkpoint(by_one / "30")
+@pytest.mark.parametrize(
+    ("name", "optimizer", "num_workers"),
+    [
+        ("transformer", "adam", 2),
+        ("transformer", "muon", 2),
+        ("transformer", "muon", 3),
+        ("bahdanau", "muon", 2),
+    ],
+)
+def test_several_workers_train_as_one_does(
+    tmp_path: Path, name: Name, optimizer: str, num_workers: int
+) -> None:
+    run(config(optimizer), tmp_path / "alone", name=name)
+    multiprocessing.spawn(worker, args=(num_workers, name, optimizer, tmp_path), nprocs=num_workers)
+    expected, expected_facts = read_checkpoint(tmp_path / "alone" / "30")
     found, facts = read_checkpoint(tmp_path / "30")
     for row, expected_row in zip(facts["history"], expected_facts["history"], strict=True):
         assert row["loss"] == pytest.approx(expected_row["loss"], abs=1e-4)
         if "valid_loss" in expected_row:
             assert row["valid_loss"] == pytest.approx(expected_row["valid_loss"], abs=1e-4)
-    for name in expected:
-        if name.startswith("model."):
-            torch.testing.assert_close(found[name], expected[name], atol=2e-3, rtol=0)
+    for key in expected:
+        if key.startswith("model."):
+            torch.testing.assert_close(found[key], expected[key], atol=2e-3, rtol=0)

@@ -1,20 +1,20 @@
 """A corpus and a model small enough to train in a second."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from passerelle.config import TrainingConfig, TransformerConfig
+from passerelle.config import ModelConfig, TrainingConfig
 from passerelle.data.pairs import SentencePairs
 from passerelle.data.ragged import Ragged, offsets_of
-from passerelle.models import build_model
-from passerelle.nn.transformer import Transformer
+from passerelle.models import Model, build_model
+from passerelle.training.group import ALONE, Group
 from passerelle.training.loop import Progress, Report, train
-from passerelle.training.step import Reduce
 
 VOCAB_SIZE = 13
+Name = Literal["transformer", "bahdanau"]
 
 
 def tiny_pairs(num_pairs: int, seed: int) -> SentencePairs:
@@ -28,10 +28,10 @@ def tiny_pairs(num_pairs: int, seed: int) -> SentencePairs:
     return SentencePairs({}, tuple(shards), targets)
 
 
-def tiny_model(dropout: float = 0.1) -> Transformer:
+def tiny_model(dropout: float = 0.1, name: Name = "transformer") -> Model:
     """The same initial weights each time."""
     torch.manual_seed(0)
-    config = TransformerConfig(d_model=12, num_heads=3, num_layers=2, d_ff=20, dropout=dropout)
+    config = ModelConfig(name=name, d_model=12, num_heads=3, num_layers=2, d_ff=20, dropout=dropout)
     return build_model(config, VOCAB_SIZE)
 
 
@@ -42,6 +42,7 @@ def tiny_config(**changes: Any) -> TrainingConfig:
         "micro_batch_tokens": 64,
         "micro_batches_per_step": 3,
         "max_steps": 6,
+        "optimizer": "adam",
         "warmup_steps": 2,
         "learning_rate": 0.01,
         "validate_every": 3,
@@ -53,11 +54,10 @@ def run(
     config: TrainingConfig,
     folder: Path,
     *,
-    rank: int = 0,
-    num_workers: int = 1,
-    reduce: Reduce = lambda tensor: None,
+    group: Group = ALONE,
     resume_from: Path | None = None,
     dropout: float = 0.1,
+    name: Name = "transformer",
 ) -> tuple[list[Report], list[Progress]]:
     """Train the tiny model; worker 0 keeps each checkpoint as folder/step."""
     reports: list[Report] = []
@@ -65,20 +65,18 @@ def run(
 
     def keep(report: Report) -> None:
         reports.append(report)
-        if rank == 0:
+        if group.rank == 0:
             checkpoint = folder / str(report.step)
             checkpoint.mkdir(parents=True)
             report.write(checkpoint)
 
     train(
-        tiny_model(dropout),
+        tiny_model(dropout, name),
         tiny_pairs(200, seed=1),
         tiny_pairs(40, seed=2),
         config,
         device=torch.device("cpu"),
-        rank=rank,
-        num_workers=num_workers,
-        reduce=reduce,
+        group=group,
         report=keep,
         progress=progress.append,
         resume_from=resume_from,

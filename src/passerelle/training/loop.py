@@ -1,7 +1,7 @@
 """The training loop: steps, validations, checkpoints, early stopping. Plain torch; knows neither Ray nor MLflow.
 
-Whoever calls it hands in `reduce` (adds a tensor up over workers), `report` (takes metrics and a checkpoint) and
-`progress`. Every worker takes the same decisions, because they come from reduced numbers alone.
+Whoever calls it hands in `group` (the workers), `report` (takes metrics and a checkpoint) and `progress`.
+Every worker takes the same decisions, because they come from reduced numbers alone.
 """
 
 import math
@@ -20,14 +20,20 @@ from passerelle.data.batch import Batch, make_batch
 from passerelle.data.pairs import SentencePairs
 from passerelle.data.plan import Indices, epoch_micro_batches, training_steps
 from passerelle.training.checkpoint import read_checkpoint, write_checkpoint
-from passerelle.training.master import Master, copy_to_model, make_master
+from passerelle.training.group import Group
+from passerelle.training.master import (
+    Master,
+    copy_to_model,
+    make_master,
+    optimizer_tensors,
+    restore_optimizer,
+)
 from passerelle.training.precision import compute_dtype
 from passerelle.training.schedule import learning_rate
-from passerelle.training.step import Reduce, StepResult, train_step, validation_loss
+from passerelle.training.step import StepResult, train_step, validation_loss
 
 HISTORY_EVERY = 10
 """Steps averaged into one row of the history."""
-ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 
 
 @dataclass(frozen=True)
@@ -76,9 +82,7 @@ def train(
     config: TrainingConfig,
     *,
     device: torch.device,
-    rank: int,
-    num_workers: int,
-    reduce: Reduce,
+    group: Group,
     report: Callable[[Report], None],
     progress: Callable[[Progress], None],
     resume_from: Path | None = None,
@@ -97,6 +101,7 @@ def train(
         train_pairs.shard_rows,
         train_pairs.shard_lengths,
         micro_batch_tokens=config.micro_batch_tokens,
+        micro_batch_sentences=config.micro_batch_sentences,
         micro_batches_per_step=config.micro_batches_per_step,
         seed=config.seed,
         first_step=state.step,
@@ -104,11 +109,11 @@ def train(
     results: list[StepResult] = []
     num_reported, began = len(state.history), time.perf_counter()
     while not is_finished(state.step, state.validations_without_gain, config):
-        own = list(enumerate(next(steps)))[rank::num_workers]
+        own = list(enumerate(next(steps)))[group.rank :: group.num_workers]
         rate = learning_rate(state.step, config)
         batches = ((number, load_batch(train_pairs, rows, device)) for number, rows in own)
         results.append(
-            train_step(model, master, batches, step=state.step, rate=rate, config=config, reduce=reduce)
+            train_step(model, master, batches, step=state.step, rate=rate, config=config, group=group)
         )
         state.step += 1
         is_due = state.step % config.validate_every == 0 or state.step == config.max_steps
@@ -117,8 +122,8 @@ def train(
             progress(_progress(state, config))
             results, began = [], time.perf_counter()
         if is_due:
-            batches_of_rank = _validation_batches(valid_pairs, config, device, rank, num_workers)
-            _judge(state, validation_loss(model, batches_of_rank, reduce, device))
+            batches_of_rank = validation_batches(valid_pairs, config, device, group)
+            _judge(state, validation_loss(model, batches_of_rank, group, device))
             report(_report(state, master, num_reported))
             num_reported, began = len(state.history), time.perf_counter()
 
@@ -128,13 +133,21 @@ def load_batch(pairs: SentencePairs, rows: Indices, device: torch.device) -> Bat
     return make_batch(*pairs.gather(rows)).to(device)
 
 
-def _validation_batches(
-    pairs: SentencePairs, config: TrainingConfig, device: torch.device, rank: int, num_workers: int
+def validation_batches(
+    pairs: SentencePairs, config: TrainingConfig, device: torch.device, group: Group
 ) -> Iterator[Batch]:
+    """This worker's share of the validation set."""
     micro_batches = epoch_micro_batches(
-        pairs.shard_rows, pairs.shard_lengths, micro_batch_tokens=config.micro_batch_tokens, seed=0, epoch=0
+        pairs.shard_rows,
+        pairs.shard_lengths,
+        micro_batch_tokens=config.micro_batch_tokens,
+        micro_batch_sentences=config.micro_batch_sentences,
+        seed=0,
+        epoch=0,
     )
-    return (load_batch(pairs, rows, device) for rows in islice(micro_batches, rank, None, num_workers))
+    return (
+        load_batch(pairs, rows, device) for rows in islice(micro_batches, group.rank, None, group.num_workers)
+    )
 
 
 def is_finished(step: int, validations_without_gain: int, config: TrainingConfig) -> bool:
@@ -203,9 +216,7 @@ def _report(state: _State, master: Master, num_reported: int) -> Report:
 
 def _write(folder: Path, *, state: _State, master: Master) -> None:
     tensors = {f"model.{name}": parameter.detach() for name, parameter in master.parameters.items()}
-    for name, parameter in master.parameters.items():
-        for key, moment in master.optimizer.state[parameter].items():
-            tensors[f"optimizer.{key}.{name}"] = moment
+    tensors |= {f"optimizer.{name}": moment for name, moment in optimizer_tensors(master).items()}
     write_checkpoint(folder, tensors, asdict(state))
 
 
@@ -214,7 +225,5 @@ def _restore(folder: Path, master: Master) -> _State:
     with torch.no_grad():
         for name, parameter in master.parameters.items():
             parameter.copy_(tensors[f"model.{name}"])
-            master.optimizer.state[parameter] = {
-                key: tensors[f"optimizer.{key}.{name}"].to(parameter.device) for key in ADAM_STATE
-            }
+    restore_optimizer(master, {name.removeprefix("optimizer."): moment for name, moment in tensors.items()})
     return _State(**facts)

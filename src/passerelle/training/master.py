@@ -11,19 +11,24 @@ import torch
 from torch import Tensor, nn
 
 from passerelle.config import TrainingConfig
+from passerelle.nn.model import Seq2Seq
+from passerelle.training.muon import Muon, make_muon
 
+ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 NUM_SUMS = 3
 """Numbers exchanged behind the gradient: loss, negative log-likelihood and count of target tokens."""
 
 
 @dataclass(frozen=True)
 class Master:
-    """Float32 parameters by name, their gradients (views of one flat vector), and the optimiser."""
+    """Float32 parameters by name, their gradients (views of one flat vector), and the optimisers."""
 
     parameters: dict[str, nn.Parameter]
     exchanged: Tensor
     """Flat gradient (P,), then NUM_SUMS sums; workers add theirs up."""
     optimizer: torch.optim.AdamW
+    """Of the parameters that Muon does not move."""
+    muon: Muon | None
 
     @property
     def gradient(self) -> Tensor:
@@ -37,9 +42,10 @@ class Master:
 
 
 def make_master(model: nn.Module, config: TrainingConfig) -> Master:
-    """Float32 copies of the model's parameters, and AdamW over them (Loshchilov & Hutter 2019).
+    """Float32 copies of the model's parameters, and their optimisers: AdamW (Loshchilov & Hutter 2019), and Muon.
 
-    Weight decay applies to matrices, not to biases and norms. Call before the model changes its precision.
+    Muon, where the configuration asks for it, moves the matrices but for embeddings and output layer. Weight
+    decay applies to matrices, not to biases and norms. Call before the model changes its precision.
     """
     parameters = {
         name: nn.Parameter(value.detach().float().clone()) for name, value in model.named_parameters()
@@ -49,8 +55,10 @@ def make_master(model: nn.Module, config: TrainingConfig) -> Master:
     gradients = exchanged[:-NUM_SUMS].split([parameter.numel() for parameter in parameters.values()])
     for parameter, gradient in zip(parameters.values(), gradients, strict=True):
         parameter.grad = gradient.view_as(parameter)
-    matrices = [parameter for parameter in parameters.values() if parameter.dim() > 1]
-    vectors = [parameter for parameter in parameters.values() if parameter.dim() <= 1]
+    moved = _inner_matrices(model, parameters) if config.optimizer == "muon" else {}
+    others = [parameter for name, parameter in parameters.items() if name not in moved]
+    matrices = [parameter for parameter in others if parameter.dim() > 1]
+    vectors = [parameter for parameter in others if parameter.dim() <= 1]
     groups: list[dict[str, Any]] = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(
         groups,
@@ -60,7 +68,42 @@ def make_master(model: nn.Module, config: TrainingConfig) -> Master:
         weight_decay=config.weight_decay,
         fused=True,
     )
-    return Master(parameters, exchanged, optimizer)
+    return Master(parameters, exchanged, optimizer, make_muon(moved) if moved else None)
+
+
+def _inner_matrices(model: nn.Module, parameters: dict[str, nn.Parameter]) -> dict[str, nn.Parameter]:
+    """The matrices that map hidden states to hidden states: not the embeddings, nor the output layer."""
+    seq2seq: Seq2Seq = model  # type: ignore[assignment]
+    outer = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    outer.add(id(seq2seq.output.weight))
+    return {
+        name: parameters[name]
+        for name, value in model.named_parameters()
+        if value.dim() == 2 and min(value.shape) > 1 and id(value) not in outer
+    }
+
+
+def optimizer_tensors(master: Master) -> dict[str, Tensor]:
+    """All that the optimisers remember, as `<what>.<name of the parameter>`."""
+    tensors = {}
+    for name, parameter in master.parameters.items():
+        for key, moment in master.optimizer.state.get(parameter, {}).items():
+            tensors[f"{key}.{name}"] = moment
+    if master.muon is not None:
+        tensors |= {f"momentum.{name}": momentum for name, momentum in master.muon.momentum.items()}
+    return tensors
+
+
+def restore_optimizer(master: Master, tensors: dict[str, Tensor]) -> None:
+    """Give the optimisers what `optimizer_tensors` gave."""
+    momentum = {} if master.muon is None else master.muon.momentum
+    for name, parameter in master.parameters.items():
+        if name in momentum:
+            momentum[name].copy_(tensors[f"momentum.{name}"])
+        else:
+            master.optimizer.state[parameter] = {
+                key: tensors[f"{key}.{name}"].to(parameter.device) for key in ADAM_STATE
+            }
 
 
 def add_gradient(master: Master, model: nn.Module) -> None:

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from passerelle.config import TrainingConfig, TrainParams
 from passerelle.data.pairs import SentencePairs
-from passerelle.data.plan import epoch_micro_batches
 from passerelle.data.tokenizer import Tokenizer
 from passerelle.files import whole_file, write_json
 from passerelle.model_folder import save_model
@@ -25,7 +24,8 @@ from passerelle.training.checkpoint import (
     read_facts,
     sound_checkpoints,
 )
-from passerelle.training.loop import is_finished, load_batch
+from passerelle.training.group import ALONE
+from passerelle.training.loop import is_finished, validation_batches
 from passerelle.training.precision import compute_dtype
 from passerelle.training.step import validation_loss
 
@@ -158,11 +158,8 @@ def _loss_of(
             parameters[name].copy_(tensor)
     config = params.training
     model.to(device, compute_dtype(config.precision, device))
-    micro_batches = epoch_micro_batches(
-        pairs.shard_rows, pairs.shard_lengths, micro_batch_tokens=config.micro_batch_tokens, seed=0, epoch=0
-    )
-    batches = (load_batch(pairs, rows, device) for rows in micro_batches)
-    return validation_loss(model, batches, lambda sums: None, device)
+    batches = validation_batches(pairs, config, device, ALONE)
+    return validation_loss(model, batches, ALONE, device)
 
 
 def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, float]]) -> None:

@@ -200,6 +200,7 @@ def _work(config: dict[str, Any]) -> None:
     from ray.train.torch import get_device
 
     from passerelle.models import build_model
+    from passerelle.training.group import Group
     from passerelle.training.loop import Report, train
 
     job: Job = config["job"]
@@ -235,9 +236,7 @@ def _work(config: dict[str, Any]) -> None:
         open_shards(job.shards / "valid"),
         params.training,
         device=get_device(),
-        rank=rank,
-        num_workers=num_workers,
-        reduce=reduce,
+        group=Group(rank, num_workers, reduce),
         report=report,
         progress=progress_writer(run_folder) if rank == 0 else lambda progress: None,
         resume_from=run_folder / name if name else None,

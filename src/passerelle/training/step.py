@@ -5,7 +5,7 @@ tokens in the whole step. So neither padding, nor the cut into micro-batches, no
 what is optimised.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +15,10 @@ from torch import Tensor, nn
 from passerelle.config import TrainingConfig
 from passerelle.data.batch import Batch
 from passerelle.nn.model import Seq2Seq
+from passerelle.training.group import Group
 from passerelle.training.loss import smoothed_cross_entropy
 from passerelle.training.master import Master, add_gradient, copy_to_model
-
-Reduce = Callable[[Tensor], None]
-"""Adds a tensor up over all workers, in place; with one worker it leaves it as it is."""
+from passerelle.training.muon import muon_step
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def train_step(
     step: int,
     rate: float,
     config: TrainingConfig,
-    reduce: Reduce,
+    group: Group,
 ) -> StepResult:
     """Move the master weights once, by the gradient of this worker's numbered micro-batches and all others'.
 
@@ -70,7 +69,7 @@ def train_step(
         master.sums[0] += loss.detach()
         master.sums[1] += nll
         master.sums[2] += batch.num_tokens
-    reduce(master.exchanged)
+    group.reduce(master.exchanged)
     loss_sum, nll_sum, num_tokens = master.sums.tolist()
     norm = master.gradient.norm().item() / num_tokens
     if not np.isfinite(norm) or not np.isfinite(loss_sum):
@@ -80,16 +79,22 @@ def train_step(
         )
     is_clipped = config.clip_norm is not None and norm > config.clip_norm
     master.gradient.mul_((config.clip_norm / norm if is_clipped else 1.0) / num_tokens)  # one pass over it
-    for group in master.optimizer.param_groups:
-        group["lr"] = rate
+    for parameters in master.optimizer.param_groups:
+        parameters["lr"] = rate
     master.optimizer.step()
+    if master.muon is not None:
+        muon_step(
+            master.muon,
+            rate=rate * config.muon_rate,
+            weight_decay=config.weight_decay,
+            dtype=next(model.parameters()).dtype,
+            group=group,
+        )
     copy_to_model(master, model)
     return StepResult(loss_sum / num_tokens, nll_sum / num_tokens, norm, int(num_tokens))
 
 
-def validation_loss(
-    model: nn.Module, batches: Iterable[Batch], reduce: Reduce, device: torch.device
-) -> float:
+def validation_loss(model: nn.Module, batches: Iterable[Batch], group: Group, device: torch.device) -> float:
     """Negative log-likelihood in nats a target token, over all workers' batches, without dropout."""
     model.eval()
     sums = torch.zeros(2, dtype=torch.float64)
@@ -98,7 +103,7 @@ def validation_loss(
             sums[0] += batch_sums(model, batch, 0.0)[1].item()
             sums[1] += batch.num_tokens
     sums = sums.to(device)
-    reduce(sums)
+    group.reduce(sums)
     return (sums[0] / sums[1]).item()
 
 
