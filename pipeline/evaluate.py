@@ -9,6 +9,8 @@ and tokens of the sentences in evaluation.attention_sentences) and metrics/evalu
   …_low, …_high         the 95 % confidence interval of each
   typography            share of punctuation marks with the right spaces
   unfinished            translations cut at the maximum length
+With `--variant NAME`, what NAME/params.yaml says replaces what params.yaml says, and the model is read from NAME/
+and all that is written goes below it.
 All of it goes into the MLflow run that trained the model; a server that is away delays nothing.
 """
 
@@ -18,18 +20,18 @@ from passerelle.config import EvaluateParams, load_params
 from passerelle.evaluation.evaluate import evaluate
 from passerelle.files import sha256_of_file
 from passerelle.run_folder import runs_folder
-from passerelle.stages import run_stage
+from passerelle.stages import run_variant_stage
 from passerelle.tracking import open_run
 
 
-def main() -> None:
-    params = load_params(EvaluateParams)
+def main(folder: Path) -> None:
+    params = load_params(EvaluateParams, folder / "params.yaml")
     test = Path("data/prepared/test.parquet")
     result = evaluate(
-        Path("model"),
+        folder / "model",
         test,
-        Path("evaluation"),
-        Path("metrics/evaluation.json"),
+        folder / "evaluation",
+        folder / "metrics/evaluation.json",
         params.decoding,
         params.evaluation,
     )
@@ -39,9 +41,9 @@ def main() -> None:
         log.log_metrics({f"test.{name}": value for name, value in result.metrics.items()})
         log.log_metrics({f"speed.{name}": value for name, value in result.sentences_per_second.items()})
         log.log_tags({f"signature.{name}": text for name, text in result.signatures.items()})
-        log.log_files(Path("evaluation"), "evaluation")
+        log.log_files(folder / "evaluation", "evaluation")
     print(result.summary())
 
 
 if __name__ == "__main__":
-    run_stage(main)
+    run_variant_stage(main)

@@ -1,7 +1,7 @@
-"""Stage `tokenizer`: learn the sub-word vocabulary from the training text of both languages.
+"""Stage `tokenizer`: learn the vocabulary from the training text of both languages.
 
 Reads data/prepared/train.parquet and the section `tokenizer` of params.yaml; writes
-data/tokenizer/tokenizer.model (SentencePiece).
+data/tokenizer/tokenizer.model: SentencePiece's sub-words, or a list of words.
 """
 
 from pathlib import Path

@@ -5,7 +5,8 @@ model/ (all that translating needs), metrics/training.json (a DVC metric), plots
 plots/validation.csv.
 
 The state of the run is kept in .runs/<fingerprint>/, named after all that determines the result: starting the
-stage again continues or publishes the same run. The environment says where it is trained and recorded:
+stage again continues or publishes the same run. With `--variant NAME`, what NAME/params.yaml says replaces what
+params.yaml says, and all that is written goes below NAME/. The environment says where it is trained and recorded:
   PASSERELLE_NUM_WORKERS  auto (default: every GPU, else 2 CPU workers) or a number
   RAY_ADDRESS             host:port of a running Ray cluster; unset: this machine
   PASSERELLE_RUNS         instead of .runs; on a cluster, a folder that its machines share
@@ -19,7 +20,7 @@ from passerelle.data.pairs import open_shards
 from passerelle.data.tokenizer import MODEL_NAME, load_tokenizer
 from passerelle.run_folder import lock_run, repository_root, runs_folder
 from passerelle.run_log import log_training_inputs, log_training_results
-from passerelle.stages import run_stage
+from passerelle.stages import run_variant_stage
 from passerelle.tracking import Curves, open_run
 from passerelle.training.fingerprint import run_fingerprint
 from passerelle.training.publish import publish
@@ -27,8 +28,8 @@ from passerelle.training.ray_train import train_on_ray
 from passerelle.training.workers import check_environment
 
 
-def main() -> None:
-    params = load_params(TrainParams)
+def main(folder: Path) -> None:
+    params = load_params(TrainParams, folder / "params.yaml")
     check_environment(params.training.micro_batches_per_step)
     shards, tokenizer_folder = Path("data/shards"), Path("data/tokenizer")
     tokenizer, valid_pairs = load_tokenizer(tokenizer_folder), open_shards(shards / "valid")
@@ -49,9 +50,9 @@ def main() -> None:
             tokenizer_model=tokenizer_folder / MODEL_NAME,
             tokenizer=tokenizer,
             valid_pairs=valid_pairs,
-            model_folder=Path("model"),
-            metrics_path=Path("metrics/training.json"),
-            plots_folder=Path("plots"),
+            model_folder=folder / "model",
+            metrics_path=folder / "metrics/training.json",
+            plots_folder=folder / "plots",
         )
         examples = [
             tokenizer.decode(valid_pairs.source(row).tolist()) for row in range(min(3, len(valid_pairs)))
@@ -60,11 +61,11 @@ def main() -> None:
             log,
             published.metrics,
             published.history,
-            model_folder=Path("model"),
-            plots=[Path("plots/training.csv"), Path("plots/validation.csv")],
+            model_folder=folder / "model",
+            plots=[folder / "plots/training.csv", folder / "plots/validation.csv"],
             examples=examples,
         )
 
 
 if __name__ == "__main__":
-    run_stage(main)
+    run_variant_stage(main)

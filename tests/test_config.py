@@ -23,7 +23,14 @@ from passerelle.config import (
 )
 
 ROOT = Path(__file__).parents[1]
-PARAMS_FILES = [ROOT / "params.yaml", *sorted(ROOT.glob("examples/*/params.yaml"))]
+PARAMS_FILES = [
+    path
+    for path in [ROOT / "params.yaml", *sorted(ROOT.glob("examples/*/params.yaml"))]
+    if re.search(
+        "^root:", path.read_text(encoding="utf-8"), re.MULTILINE
+    )  # others have parameters of their own
+]
+VARIANTS = [path for file in PARAMS_FILES[1:] for path in sorted(file.parent.glob("*/params.yaml"))]
 ABSENT = object()
 
 # Key, wrong value, and how the line goes on after "file: key: " (after "file: " where "~" stands first).
@@ -32,7 +39,7 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("root", ABSENT, "missing; add it (see the project's params.yaml)"),
     ("modle", {}, "unknown key; see the comments in the project's params.yaml for the known ones"),
     ("model", ABSENT, "missing; add it (see the project's params.yaml)"),
-    ("model", [], "input should be a valid dictionary or instance of TransformerConfig, but is []"),
+    ("model", [], "input should be a valid dictionary or instance of ModelConfig, but is []"),
     ("corpus.name", None, "input should be a valid string, but is None"),
     ("corpus.attribution", ABSENT, "missing; add it (see the project's params.yaml)"),
     ("corpus.origin", "hub", "input should be 'file' or 'phrasebook', but is 'hub'"),
@@ -44,13 +51,20 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("cleaning.max_words", 80.0, "input should be a valid integer, but is 80.0"),
     ("cleaning.max_length_ratio", 1.0, "input should be greater than 1, but is 1.0"),
     ("cleaning.max_pairs", -5, "input should be greater than 0, but is -5"),
+    ("cleaning.lowercase", 1, "input should be a valid boolean, but is 1"),
+    ("split.train_lines", 0, "input should be greater than 0, but is 0"),
     ("split.seed", -1, "input should be greater than or equal to 0, but is -1"),
     ("split.test_sentences", "2000", "input should be a valid integer, but is '2000'"),
-    ("tokenizer.kind", "words", "input should be 'unigram' or 'bpe', but is 'words'"),
+    ("tokenizer.kind", "words", "input should be 'unigram', 'bpe' or 'word', but is 'words'"),
+    ("tokenizer.min_frequency", 0, "input should be greater than 0, but is 0"),
     ("tokenizer.vocab_size", 299, "input should be greater than or equal to 300, but is 299"),
     ("shards.max_tokens", 3, "input should be greater than or equal to 4, but is 3"),
     ("shards.shard_bytes", True, "input should be a valid integer, but is True"),
-    ("model.name", "rnn", "input should be 'transformer', but is 'rnn'"),
+    ("model.name", "rnn", "input should be 'transformer' or 'bahdanau', but is 'rnn'"),
+    ("model.positions", "none", "input should be 'sinusoidal' or 'learned', but is 'none'"),
+    ("model.attention", "sum", "input should be 'dot' or 'additive', but is 'sum'"),
+    ("model.cell", "rnn", "input should be 'gru' or 'lstm', but is 'rnn'"),
+    ("model.alignment", None, "input should be 'additive' or 'dot', but is None"),
     ("model.num_heads", 5, "~model: num_heads must divide d_model=192, but is 5"),
     (
         "model.num_encoder_layers",
@@ -62,6 +76,13 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("model.share_embeddings", "yes", "input should be a valid boolean, but is 'yes'"),
     ("training.precision", "fp16", "input should be 'auto', 'fp32' or 'bf16', but is 'fp16'"),
     ("training.micro_batch_tokens", 63, "input should be greater than or equal to 64, but is 63"),
+    ("training.micro_batch_sentences", 6.4, "input should be a valid integer, but is 6.4"),
+    ("training.optimizer", "sgd", "input should be 'muon' or 'adam', but is 'sgd'"),
+    (
+        "training.schedule",
+        "step",
+        "input should be 'constant', 'inverse_sqrt', 'cosine' or 'linear', but is 'step'",
+    ),
     ("training.micro_batches_per_step", 0, "input should be greater than 0, but is 0"),
     ("training.learning_rate", "2e-3", "input should be a valid number, but is '2e-3'"),
     ("training.learning_rate", math.inf, "input should be a finite number, but is inf"),
@@ -109,6 +130,14 @@ def test_the_projects_own_params_files_are_right(path: Path) -> None:
     assert (path.parent / params.root).resolve() == ROOT
 
 
+@pytest.mark.parametrize("path", VARIANTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_projects_own_variants_are_right(path: Path) -> None:
+    params = load_params(Params, path)
+    for name, values in read_yaml(path).items():
+        for key, value in values.items():
+            assert getattr(getattr(params, name), key) == value
+
+
 @pytest.mark.parametrize(("key", "value", "line"), FAULTS)
 def test_a_fault_is_one_line_with_file_key_and_value(tmp_path: Path, key: str, value: Any, line: str) -> None:
     path = write_params(tmp_path / "params.yaml", (key, value))
@@ -141,6 +170,67 @@ def test_an_odd_width_is_refused(tmp_path: Path) -> None:
     path = write_params(tmp_path / "params.yaml", ("model.d_model", 15), ("model.num_heads", 5))
     with pytest.raises(ParamsError, match=r"model: d_model must be even \(.*\), but is 15"):
         load_params(TrainParams, path)
+
+
+def test_widths_of_heads_bind_the_transformer_alone(tmp_path: Path) -> None:
+    changes = [("model.name", "bahdanau"), ("model.d_model", 15), ("model.num_heads", 4)]
+    params = load_params(TrainParams, write_params(tmp_path / "params.yaml", *changes))
+    assert params.model.d_model == 15
+
+
+def write_variant(folder: Path, text: str) -> Path:
+    """A file beside which, in the folder above, the project's params.yaml stands."""
+    write_params(folder / "params.yaml", ("training.seed", 5))
+    (folder / "small").mkdir()
+    path = folder / "small" / "params.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_variant_replaces_values_of_the_file_above(tmp_path: Path) -> None:
+    path = write_variant(tmp_path, "model: {d_model: 16}\ntraining: {max_steps: 700, patience: 3}\n")
+    whole, variant = load_params(Params, tmp_path / "params.yaml"), load_params(Params, path)
+    changed = {"model": {"d_model": 16}, "training": {"max_steps": 700, "patience": 3}}
+    expected = whole.model_dump()
+    for section, values in changed.items():
+        expected[section] |= values
+    assert variant.model_dump() == expected
+    assert load_params(TrainParams, path).training.seed == 5
+
+
+def test_a_variant_is_found_from_its_own_folder_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_variant(tmp_path, "model: {d_model: 16}\n")
+    monkeypatch.chdir(path.parent)
+    assert load_params(TrainParams).model.d_model == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("training: {seed: -1}", "small/params.yaml: training.seed: input should be greater than or equal"),
+        ("training: {sed: 1}", "small/params.yaml: training.sed: unknown key"),
+        ("model: {num_heads: 5}", "small/params.yaml: model: num_heads must divide d_model="),
+        ("decoding: 5", "small/params.yaml: decoding: input should be a valid dictionary"),
+        (
+            "split: {seed: 1}",
+            "small/params.yaml: split: a variant may change model, training, decoding, evaluation, since the stages",
+        ),
+        ("modle: {}", "small/params.yaml: modle: a variant may change model, training, decoding, evaluation"),
+        ("- model", "small/params.yaml: expected sections (key: value), found list"),
+    ],
+)
+def test_a_fault_of_a_variant_is_one_line_that_names_its_file(tmp_path: Path, text: str, line: str) -> None:
+    path = write_variant(tmp_path, text)
+    with pytest.raises(ParamsError, match="^" + re.escape(f"{tmp_path}/{line}")) as fault:
+        load_params(TrainParams, path)
+    assert "\n" not in str(fault.value)
+
+
+def test_a_fault_of_the_file_above_names_that_one(tmp_path: Path) -> None:
+    path = write_variant(tmp_path, "model: {d_model: 16}\n")
+    write_params(tmp_path / "params.yaml", ("model.dropout", 2.0), ("model.d_model", -1))
+    with pytest.raises(ParamsError, match=rf"^{tmp_path}/params.yaml: model.dropout: input .* 2.0$"):
+        load_params(EvaluateParams, path)
 
 
 @pytest.mark.parametrize(

@@ -1,89 +1,92 @@
 """`dvc.yaml` says the truth: each stage depends on the code, parameters and files that it uses, no others.
 
-Where a list differs from the code, the failing test prints the lines to paste into `dvc.yaml`.
+So does that of an example with stages of its own. Where a list differs from the code, the failing test prints the
+lines to paste. A stage that runs once for each variant of its parameters is a DVC matrix of their folders.
 """
 
 import ast
-import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import chdir
 from pathlib import Path
-from typing import Any
 
-import networkx as nx
 import pytest
-from dvc.repo import Repo
-from ruamel.yaml import YAML
 
+from dvc_stages import (
+    CORPUS_STAGES,
+    STAGES,
+    TEXTBOOK,
+    VARIANT,
+    content_of,
+    in_section,
+    is_code,
+    names,
+    outputs,
+    read_stages,
+    script_of,
+    variants,
+    without_variant,
+    yaml,
+)
 from passerelle import config
 from source_imports import ROOT, import_closure, run_nodes, syntax_tree
 
-# From a library below DVC, about its own use of itself.
-pytestmark = pytest.mark.filterwarnings("ignore:_NoneStep.value will soon:DeprecationWarning")
-
-yaml = YAML()
-PIPELINE = yaml.load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
-STAGES = PIPELINE["stages"]
-EXAMPLES = sorted(path.parent for path in ROOT.glob("examples/*/params.yaml"))
-
-# A changed knob, and the stages that must then run again themselves; those behind them follow.
-CHANGES = [
-    ("corpus.attribution", "somebody else", {"fetch"}),
-    ("languages.target", "de", {"prepare", "train"}),
-    ("cleaning.max_words", 7, {"prepare"}),
-    ("split.seed", 1, {"prepare"}),
-    ("tokenizer.vocab_size", 7000, {"tokenizer"}),
-    ("shards.max_tokens", 100, {"shards"}),
-    ("model.dropout", 0.2, {"train"}),
-    ("training.seed", 1, {"train"}),
-    ("decoding.beam_size", 4, {"evaluate"}),
-    ("evaluation.seed", 1, {"evaluate"}),
+COPIES = [
+    path.parent
+    for path in sorted(ROOT.glob("examples/*/params.yaml"))
+    if "root" in yaml.load(path.read_text(encoding="utf-8")) and path.parent != TEXTBOOK
 ]
-CORPUS_STAGES = {"fetch", "prepare", "tokenizer", "shards"}
+"""Examples that are other parameters for the root's pipeline."""
+CASES = [(ROOT, stage) for stage in STAGES] + [(TEXTBOOK, stage) for stage in read_stages(TEXTBOOK)]
+each_stage = pytest.mark.parametrize(
+    ("folder", "stage"), CASES, ids=[f"{folder.name}-{stage}" for folder, stage in CASES]
+)
 
 
-def script_of(stage: str) -> Path:
-    return ROOT / "pipeline" / f"{stage}.py"
-
-
-def outputs(stage: str) -> list[str]:
-    entries = [*STAGES[stage].get("outs", []), *STAGES[stage].get("metrics", [])]
-    return [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
-
-
-def in_section(path: str, parent: str) -> bool:
-    return path == parent or path.startswith(f"{parent}/")
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_depends_on_the_code_it_imports(stage: str) -> None:
-    needed = [script_of(stage), *sorted(import_closure(script_of(stage)))]
-    lines = [f"${{root}}/{path.relative_to(ROOT)}" for path in needed]
-    listed = [dep for dep in STAGES[stage]["deps"] if dep.startswith("${root}/")]
+@each_stage
+def test_a_stage_depends_on_the_code_it_imports(folder: Path, stage: str) -> None:
+    name, script = script_of(folder, stage)
+    lines = [name, *(f"${{root}}/{path.relative_to(ROOT)}" for path in sorted(import_closure(script)))]
+    listed = [dep for dep in content_of(folder, stage)["deps"] if is_code(dep)]
     assert listed == lines, f"{stage}.deps must begin with\n" + "\n".join(f"      - {line}" for line in lines)
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_depends_on_the_parameters_it_receives(stage: str) -> None:
-    """The script calls `load_params(TrainParams)` or the like; the fields of that class are the list."""
+@each_stage
+def test_a_stage_depends_on_the_parameters_it_receives(folder: Path, stage: str) -> None:
+    """The script calls `load_params(TrainParams)` or the like; the fields of that class are the list.
+
+    Of a variant's file it names the same sections, as far as a variant may change them, or the whole file.
+    """
     calls = [
         ast.unparse(node.args[0])
-        for node in run_nodes(syntax_tree(script_of(stage)))
+        for node in run_nodes(syntax_tree(script_of(folder, stage)[1]))
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("load_params")
     ]
     assert len(calls) == 1
-    assert list(STAGES[stage]["params"]) == list(getattr(config, calls[0]).model_fields)
+    sections = list(getattr(config, calls[0]).model_fields)
+    listed = content_of(folder, stage)["params"]
+    assert [entry for entry in listed if isinstance(entry, str)] == sections
+    files = {name: keys for entry in listed if not isinstance(entry, str) for name, keys in entry.items()}
+    read = {without_variant(folder, path) for path in names(content_of(folder, stage)["deps"])}
+    if "matrix" in content_of(folder, stage):
+        assert set(files) == {f"{VARIANT}params.yaml"}
+    elif "model" in read:  # of the variants, which it names one by one
+        assert set(files) == {f"{name}/params.yaml" for name in variants(folder)}
+    else:
+        assert not files
+    for keys in files.values():
+        assert keys in (None, [section for section in sections if section in config.VARIANT_SECTIONS])
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_names_the_files_it_reads_and_writes(stage: str) -> None:
+@each_stage
+def test_a_stage_names_the_files_it_reads_and_writes(folder: Path, stage: str) -> None:
     """Every path written in the script lies in a dependency or an output of its stage, and none is idle."""
-    known = [dep for dep in STAGES[stage]["deps"] if not dep.startswith("${root}/")] + outputs(stage)
-    folders = {path.split("/")[0] for name in STAGES for path in outputs(name)}
+    content = content_of(folder, stage)
+    paths = [dep for dep in content["deps"] if not is_code(dep)] + outputs(content)
+    known = {without_variant(folder, path) for path in paths}
+    outs = [out for other in read_stages(folder).values() for out in outputs(other)]
+    folders = {without_variant(folder, out).split("/")[0] for out in outs}
     used = {
         node.value.rstrip("/")
-        for node in run_nodes(syntax_tree(script_of(stage)))
+        for node in run_nodes(syntax_tree(script_of(folder, stage)[1]))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if node.value.split("/")[0] in folders and " " not in node.value
     }
@@ -93,11 +96,48 @@ def test_a_stage_names_the_files_it_reads_and_writes(stage: str) -> None:
         assert any(in_section(path, entry) or in_section(entry, path) for path in used), f"{entry} is unused"
 
 
+@each_stage
+def test_a_stage_reads_what_another_has_written(folder: Path, stage: str) -> None:
+    outs = [out for other in read_stages(folder).values() for out in outputs(other)]
+    written = outs + [out.replace(VARIANT, f"{name}/") for out in outs for name in variants(folder)]
+    for dep in content_of(folder, stage)["deps"]:
+        assert is_code(dep) or any(in_section(dep, out) for out in written), dep
+
+
 def test_every_script_is_a_stage() -> None:
     assert {path.stem for path in (ROOT / "pipeline").glob("*.py")} == set(STAGES)
     for stage, content in STAGES.items():
         assert content["cmd"] == f"python ${{root}}/pipeline/{stage}.py"
-        assert content["desc"].endswith(".")
+
+
+def test_the_textbook_has_the_stages_of_the_root_and_trains_each_variant() -> None:
+    stages = read_stages(TEXTBOOK)
+    assert list(stages) == [*STAGES, "chapter"]
+    assert {path.name for path in TEXTBOOK.glob("*.py")} == {"chapter.py"}
+    for stage, content in STAGES.items():
+        if stage in CORPUS_STAGES:
+            assert stages[stage] == content
+        else:
+            assert sorted(stages[stage]["matrix"]["variant"]) == variants(TEXTBOOK)
+            assert stages[stage]["cmd"] == f"{content['cmd']} --variant ${{item.variant}}"
+            assert stages[stage]["desc"] == content["desc"]
+            assert all(out.startswith(VARIANT) for out in outputs(stages[stage]))
+            assert [without_variant(TEXTBOOK, out) for out in outputs(stages[stage])] == outputs(content)
+
+
+def test_a_stage_is_described_by_a_sentence() -> None:
+    assert all(content_of(folder, stage)["desc"].endswith(".") for folder, stage in CASES)
+
+
+@pytest.mark.parametrize("folder", [ROOT, TEXTBOOK], ids=lambda path: path.name)
+def test_what_is_drawn_is_what_stages_write(folder: Path) -> None:
+    content = yaml.load((folder / "dvc.yaml").read_text(encoding="utf-8"))
+    outs = {out for stage in content["stages"].values() for out in outputs(stage)}
+    outs |= {out.replace(VARIANT, f"{name}/") for out in outs for name in variants(folder)}
+    for entry in content["plots"]:
+        files = [entry] if isinstance(entry, str) else [*next(iter(entry.values()))["x"]]
+        assert isinstance(entry, str) or files == [*next(iter(entry.values()))["y"]]
+        assert all(any(in_section(path, out) for out in outs) for path in files), entry
 
 
 def test_every_section_belongs_to_a_stage() -> None:
@@ -106,103 +146,20 @@ def test_every_section_belongs_to_a_stage() -> None:
 
 
 def test_metrics_go_into_git_and_large_outputs_do_not() -> None:
-    for stage, content in STAGES.items():
+    for folder, stage in CASES:
+        content = content_of(folder, stage)
         for entry in content.get("metrics", []):
             assert next(iter(entry.values())) == {"cache": False}, stage
         for entry in content["outs"]:
-            ignored = subprocess.run(["git", "check-ignore", "-q", f"{entry}/x"], cwd=ROOT, check=False)
-            assert ignored.returncode == 0, f"{entry} is not in .gitignore"
+            is_large = isinstance(entry, str)  # else with `cache: false`, a report
+            path = next(iter(names([entry]))).replace(VARIANT, "transformer/")
+            ignored = subprocess.run(["git", "check-ignore", "-q", f"{path}/x"], cwd=folder, check=False)
+            assert (ignored.returncode == 0) == is_large, f"{path} and .gitignore"
 
 
-@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_has_the_pipeline_of_the_root(folder: Path) -> None:
+@pytest.mark.parametrize("folder", COPIES, ids=lambda path: path.name)
+def test_an_example_without_stages_of_its_own_has_the_pipeline_of_the_root(folder: Path) -> None:
     """A copy, not a link: DVC cannot follow links in earlier commits, and then no comparison works."""
     copy = folder / "dvc.yaml"
     assert not copy.is_symlink()
     assert copy.read_bytes() == (ROOT / "dvc.yaml").read_bytes(), f"cp dvc.yaml {copy.relative_to(ROOT)}"
-
-
-@pytest.fixture(scope="module")
-def finished_pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project whose stages all count as done: made-up outputs, recorded by DVC as they are."""
-    folder = tmp_path_factory.mktemp("project")
-    for name in ("dvc.yaml", "params.yaml", ".gitignore"):
-        shutil.copy(ROOT / name, folder)
-    for name in ("src", "pipeline"):
-        shutil.copytree(
-            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
-        )
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    Repo.init(str(folder)).close()
-    for stage in STAGES:
-        for path in outputs(stage):
-            target = folder / path if "." in path else folder / path / "part"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text("{}", encoding="utf-8")
-    (folder / "data/raw/pairs.txt").write_text("Go.\tVa !\n", encoding="utf-8")
-    for name in ("train", "valid", "test"):
-        (folder / f"data/prepared/{name}.parquet").write_text(name, encoding="utf-8")
-    with chdir(folder), Repo() as repo:
-        repo.commit(force=True)
-        assert repo.status() == {}
-    return folder
-
-
-@pytest.fixture
-def params_file(finished_pipeline: Path) -> Iterator[Path]:
-    path = finished_pipeline / "params.yaml"
-    content = path.read_bytes()
-    yield path
-    path.write_bytes(content)
-
-
-def change(path: Path, key: str, value: Any) -> None:
-    content = yaml.load(path.read_text(encoding="utf-8"))
-    *sections, last = key.split(".")
-    section = content[sections[0]] if sections else content
-    assert section[last] != value
-    section[last] = value
-    with path.open("w", encoding="utf-8") as file:
-        yaml.dump(content, file)
-
-
-def stale_stages(folder: Path) -> tuple[set[str], set[str]]:
-    """Stages that DVC finds changed, and those together with all stages that build on them."""
-    with chdir(folder), Repo() as repo:
-        changed = {name.split(":")[-1] for name in repo.status()}
-        behind = repo.index.graph.reverse()  # an edge now leads from a stage to one that builds on it
-        following = {
-            after.name for stage in behind if stage.name in changed for after in nx.descendants(behind, stage)
-        }
-    return changed, changed | following
-
-
-def test_every_section_is_among_the_changes() -> None:
-    assert {key.split(".")[0] for key, *_ in CHANGES} == set(config.Params.model_fields) - {"root"}
-
-
-@pytest.mark.parametrize(("key", "value", "expected"), CHANGES)
-def test_a_changed_knob_makes_its_own_stages_stale(
-    params_file: Path, key: str, value: Any, expected: set[str]
-) -> None:
-    change(params_file, key, value)
-    changed, _ = stale_stages(params_file.parent)
-    assert changed == expected
-
-
-def test_another_beam_reruns_the_evaluation_alone(params_file: Path) -> None:
-    change(params_file, "decoding.beam_size", 1)
-    _, stale = stale_stages(params_file.parent)
-    assert stale == {"evaluate"}
-
-
-def test_another_training_leaves_the_corpus_stages_alone(params_file: Path) -> None:
-    change(params_file, "training.seed", 7)
-    _, stale = stale_stages(params_file.parent)
-    assert stale == set(STAGES) - CORPUS_STAGES
-
-
-def test_another_split_reruns_all_behind_it(params_file: Path) -> None:
-    change(params_file, "split.seed", 7)
-    _, stale = stale_stages(params_file.parent)
-    assert stale == set(STAGES) - {"fetch"}

@@ -27,6 +27,7 @@ if __name__ == "__main__":
     run_stage(main)
 '''
 SCRIPTS = sorted((ROOT / "pipeline").glob("*.py"))
+WITH_VARIANTS = {"train", "evaluate"}
 
 
 def run(script: Path, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -108,6 +109,68 @@ def test_a_stage_in_a_folder_without_params_says_so(script: Path, tmp_path: Path
         "error: params.yaml: no such file; run the stage in the folder that holds"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_training_and_evaluation_take_a_variant_and_say_so(script: Path, tmp_path: Path) -> None:
+    assert ("--variant NAME" in run(script, "--help", folder=tmp_path).stdout) == (
+        script.stem in WITH_VARIANTS
+    )
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "params.yaml").write_text("model: {d_model: 16}", encoding="utf-8")
+    answer = run(script, "--variant", "small", folder=tmp_path)
+    assert answer.returncode == 1
+    if script.stem in WITH_VARIANTS:
+        assert answer.stderr.startswith("error: small/params.yaml: root: missing; add it")
+    else:
+        assert answer.stderr.startswith("error: unknown argument --variant; settings are in params.yaml")
+
+
+VARIANT_SCRIPT = SCRIPT.replace("run_stage", "run_variant_stage").replace(
+    "def main() -> None:", "def main(folder) -> None:"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "folder"),
+    [([], "."), (["--variant", "large"], "large"), (["-v", "--variant", "large"], "large")],
+)
+def test_a_stage_receives_the_folder_of_its_variant(
+    tmp_path: Path, arguments: list[str], folder: str
+) -> None:
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large" / "params.yaml").write_text("{}", encoding="utf-8")
+    script = tmp_path / "sample.py"
+    script.write_text(VARIANT_SCRIPT.format(body="print(folder)"), encoding="utf-8")
+    answer = run(script, *arguments, folder=tmp_path)
+    assert (answer.returncode, answer.stdout) == (0, f"{folder}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--variant"], "error: --variant needs the name of a folder that is beside params.yaml"),
+        (["--variant", "../x"], "error: --variant needs the name of a folder that is beside params.yaml"),
+        (["--variant", "."], "error: --variant needs the name of a folder that is beside params.yaml"),
+        (["--variant", "-v"], "error: --variant needs the name of a folder that is beside params.yaml"),
+        (
+            ["--variant", "huge"],
+            "error: huge/params.yaml: no such file; a variant is a folder with a params.yaml of its own",
+        ),
+        (
+            ["--variants", "huge"],
+            "error: unknown argument --variants; settings are in params.yaml, -h prints",
+        ),
+    ],
+)
+def test_a_variant_that_does_not_exist_is_refused(tmp_path: Path, arguments: list[str], line: str) -> None:
+    script = tmp_path / "sample.py"
+    script.write_text(VARIANT_SCRIPT.format(body="print('work was done')"), encoding="utf-8")
+    answer = run(script, *arguments, folder=tmp_path)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(line)
+    assert answer.stderr.count("\n") == 1
+    assert answer.stdout == ""
 
 
 def test_ctrl_c_is_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:

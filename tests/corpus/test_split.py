@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 from passerelle.config import SplitConfig
 from passerelle.corpus.split import (
+    SHARING,
+    SPARE,
     TEST,
     TRAIN,
     VALID,
     comparison_keys,
     connected_groups,
+    deal_rows,
     deal_sides,
     group_names,
 )
@@ -101,6 +104,34 @@ def test_old_test_groups_never_enter_training_when_the_corpus_grows() -> None:
     assert len(old_test) == 50
     assert TRAIN not in old_test
     assert sum(side == TEST for side in old_test) > 25
+
+
+def test_without_first_lines_each_row_has_the_side_of_its_group() -> None:
+    names, groups = [f"{i:x}" for i in range(40)], np.arange(100) % 40
+    config = SplitConfig(valid_sentences=9, test_sentences=9)
+    sides = deal_rows(names, np.ones(40, np.int64), groups, np.arange(100), config)
+    assert (sides == deal(names, [1] * 40, 9, 9)[groups]).all()
+
+
+def test_rows_behind_the_first_lines_are_valid_test_sharing_or_spare() -> None:
+    names, groups = [f"{i:x}" for i in range(40)], np.arange(100) % 40
+    lines = np.arange(100) * 3  # some lines were rejected before
+    config = SplitConfig(valid_sentences=9, test_sentences=9, train_lines=30)
+    sides = deal_rows(names, np.ones(40, np.int64), groups, lines, config)
+    assert (sides[:10] == TRAIN).all()
+    assert set(sides[groups < 10][10:].tolist()) == {SHARING}
+    by_group = {group: set(sides[groups == group].tolist()) for group in range(10, 40)}
+    assert all(len(found) == 1 for found in by_group.values())
+    found = [side for sides_of_group in by_group.values() for side in sides_of_group]
+    assert (found.count(VALID), found.count(TEST), found.count(SPARE)) == (9, 9, 12)
+
+
+def test_first_lines_change_nothing_in_the_order_of_the_other_groups() -> None:
+    names = [f"{i:x}" for i in range(100)]
+    config = SplitConfig(valid_sentences=9, test_sentences=9, train_lines=1)
+    sides = deal_rows(names, np.ones(100, np.int64), np.arange(100), np.arange(100), config)
+    assert sides[0] == TRAIN
+    assert (sides[1:] == VALID).tolist() == (deal(names[1:], [1] * 99, 9, 9) == VALID).tolist()
 
 
 def test_a_corpus_too_small_for_the_split_is_refused() -> None:

@@ -22,18 +22,27 @@ SOURCE_LENGTHS, TARGET_LENGTHS = (
 )
 
 
-def epoch(seed: int = 0, number: int = 0, window_rows: int = 1000) -> list[list[int]]:
+def epoch(
+    seed: int = 0, number: int = 0, window_rows: int = 1000, sentences: int | None = None
+) -> list[list[int]]:
     batches = epoch_micro_batches(
-        SHARD_ROWS, shard_lengths, micro_batch_tokens=BUDGET, seed=seed, epoch=number, window_rows=window_rows
+        SHARD_ROWS,
+        shard_lengths,
+        micro_batch_tokens=BUDGET,
+        micro_batch_sentences=sentences,
+        seed=seed,
+        epoch=number,
+        window_rows=window_rows,
     )
     return [batch.tolist() for batch in batches]
 
 
-def steps(seed: int, first_step: int, count: int) -> list[list[list[int]]]:
+def steps(seed: int, first_step: int, count: int, sentences: int | None = None) -> list[list[list[int]]]:
     plan = training_steps(
         SHARD_ROWS,
         shard_lengths,
         micro_batch_tokens=BUDGET,
+        micro_batch_sentences=sentences,
         micro_batches_per_step=3,
         seed=seed,
         first_step=first_step,
@@ -41,9 +50,10 @@ def steps(seed: int, first_step: int, count: int) -> list[list[list[int]]]:
     return [[batch.tolist() for batch in step] for step in islice(plan, count)]
 
 
+@pytest.mark.parametrize("sentences", [None, 7])
 @pytest.mark.parametrize("window_rows", [1000, 320, 1])
-def test_an_epoch_has_every_pair_once(window_rows: int) -> None:
-    rows = [row for batch in epoch(window_rows=window_rows) for row in batch]
+def test_an_epoch_has_every_pair_once(window_rows: int, sentences: int | None) -> None:
+    rows = [row for batch in epoch(window_rows=window_rows, sentences=sentences) for row in batch]
     assert sorted(rows) == list(range(sum(SHARD_ROWS)))
 
 
@@ -57,6 +67,26 @@ def test_no_micro_batch_is_over_its_token_budget_and_each_is_as_full_as_its_pair
         assert len(batch) * longest <= BUDGET
     tokens = TARGET_LENGTHS.sum() / (len(batches) * BUDGET)
     assert tokens > 0.7
+
+
+def test_no_micro_batch_has_more_pairs_than_allowed_nor_fewer_than_its_limits_let_it() -> None:
+    batches = epoch(sentences=7)
+    longest = [max(SOURCE_LENGTHS[batch].max(), TARGET_LENGTHS[batch].max()) for batch in batches]
+    assert max(map(len, batches)) == 7
+    assert all(len(batch) * most <= BUDGET for batch, most in zip(batches, longest, strict=True))
+    # A pair more of the longest length would be too much, but for the epoch's last micro-batch.
+    assert sum(len(batch) < min(7, BUDGET // 24) for batch in batches) <= 1
+    assert epoch(sentences=BUDGET) == epoch()
+
+
+def test_with_tokens_to_spare_an_epoch_is_cut_by_sentences_alone() -> None:
+    lengths = np.arange(2, 65, dtype=np.int32)
+    batches = epoch_micro_batches(
+        [63], lambda _: (lengths, lengths), micro_batch_tokens=9999, micro_batch_sentences=16, seed=3, epoch=0
+    )
+    assert sorted(batch.tolist() for batch in batches) == [
+        [*range(16)], [*range(16, 32)], [*range(32, 48)], [*range(48, 63)]
+    ]  # fmt: skip
 
 
 def test_padding_is_a_small_share() -> None:
@@ -91,14 +121,16 @@ def test_steps_are_full_and_run_on_across_the_end_of_an_epoch() -> None:
     assert flat[per_epoch:] == epoch(0, 1)[: len(flat) - per_epoch]
 
 
+@pytest.mark.parametrize("sentences", [None, 5])
 @pytest.mark.parametrize("first_step", [1, 5, 40, 77])
-def test_a_plan_taken_up_at_any_step_is_the_same_plan(first_step: int) -> None:
-    assert steps(3, first_step, 4) == steps(3, 0, first_step + 4)[first_step:]
+def test_a_plan_taken_up_at_any_step_is_the_same_plan(first_step: int, sentences: int | None) -> None:
+    assert steps(3, first_step, 4, sentences) == steps(3, 0, first_step + 4, sentences)[first_step:]
 
 
+@pytest.mark.parametrize("sentences", [None, 5])
 @pytest.mark.parametrize("num_workers", [1, 2, 3, 5])
-def test_workers_together_run_each_micro_batch_once(num_workers: int) -> None:
-    step = steps(0, 7, 1)[0]
+def test_workers_together_run_each_micro_batch_once(num_workers: int, sentences: int | None) -> None:
+    step = steps(0, 7, 1, sentences)[0]
     shares = [step[rank::num_workers] for rank in range(num_workers)]
     assert sorted(batch for share in shares for batch in share) == sorted(step)
 

@@ -19,19 +19,23 @@ from passerelle.corpus.clean import clean_text
 from passerelle.corpus.read import EMPTY_LINE, LINE_TOO_LONG, MALFORMED_LINE, Pair, Rejected, read_pairs
 from passerelle.corpus.screen import PAIR_REASONS, fault_of_pair
 from passerelle.corpus.split import (
+    SHARING,
+    SPARE,
     TEST,
     TRAIN,
     VALID,
     Integers,
     comparison_keys,
     connected_groups,
-    deal_sides,
+    deal_rows,
     group_names,
 )
 from passerelle.files import whole_folder
 
 DUPLICATE_PAIR = "duplicate pair"
-REASONS = (EMPTY_LINE, MALFORMED_LINE, LINE_TOO_LONG, *PAIR_REASONS, DUPLICATE_PAIR)
+LEFT_OUT = {SHARING: "shares a sentence with train", SPARE: "behind train_lines, not needed"}
+"""Reasons of the split, where `split.train_lines` is given."""
+REASONS = (EMPTY_LINE, MALFORMED_LINE, LINE_TOO_LONG, *PAIR_REASONS, DUPLICATE_PAIR, *LEFT_OUT.values())
 
 _BATCH_ROWS = 65_536
 _INTEGER: Any = pa.int64()
@@ -48,10 +52,14 @@ def prepare_corpus(
     Columns: train (source, target, group, row); valid and test (source, references, group, row), one row for
     each source sentence with all its translations; rejected (row, reason, text). `group` is the name of the
     group of pairs that share sentences, `row` the 0-based line of `raw` (the first, where there are several).
-    In the counts, kept + rejected = read. Raises ValueError where `raw` is no usable corpus.
+    Rejected lines stand in the order of `raw`, those that the split leaves out behind the others (as cleaned
+    text). In the counts, kept + rejected = read. Raises ValueError where `raw` is no usable corpus.
     """
-    with whole_folder(folder) as temporary:
-        pairs, rejected = _screened(_cleaned(raw, languages, cleaning), temporary / "rejected.parquet")
+    with (
+        whole_folder(folder) as temporary,
+        pq.ParquetWriter(temporary / "rejected.parquet", _REJECTED_SCHEMA, compression="zstd") as writer,
+    ):
+        pairs, rejected = _screened(_cleaned(raw, languages, cleaning), writer)
         if not len(pairs):
             raise ValueError(
                 f"{raw}: none of its lines is kept ({_most(rejected)}); see section cleaning in params.yaml"
@@ -59,15 +67,19 @@ def prepare_corpus(
         source_ids = _ids(pairs["source"])
         groups, names, sides = _dealt(pairs, source_ids, split)
         pairs = pairs.append_column("group", pa.array(names).take(groups))
+        for side, reason in LEFT_OUT.items():
+            rejected[reason] = _leave_out(pairs.filter(sides == side), reason, writer)
+        kept = np.isin(sides, (TRAIN, VALID, TEST))
+        num_rows = np.bincount(groups[kept])
         counts: dict[str, Any] = {
-            "read": len(pairs) + rejected.total(),
-            "kept": len(pairs),
+            "read": int(kept.sum()) + rejected.total(),
+            "kept": int(kept.sum()),
             "rejected": {"total": rejected.total(), **{reason: rejected[reason] for reason in REASONS}},
-            "groups": len(names),
-            "largest_group": int(np.bincount(groups).max()),
+            "groups": int(np.count_nonzero(num_rows)),
+            "largest_group": int(num_rows.max()),
         }
         for name, side in (("train", TRAIN), ("valid", VALID), ("test", TEST)):
-            rows = np.flatnonzero(sides[groups] == side)
+            rows = np.flatnonzero(sides == side)
             table = pairs.take(rows)
             columns = ["source", "target", "group", "row"]
             if side != TRAIN:
@@ -87,8 +99,8 @@ def _cleaned(raw: Path, languages: LanguagesConfig, cleaning: CleaningConfig) ->
         if isinstance(item, Rejected):
             yield item
             continue
-        source = clean_text(item.source, languages.source)
-        target = clean_text(item.target, languages.target)
+        source = clean_text(_cased(item.source, cleaning), languages.source)
+        target = clean_text(_cased(item.target, cleaning), languages.target)
         reason = fault_of_pair(source, target, cleaning)
         if reason is None:
             digest = hashlib.blake2b(f"{source}\t{target}".encode(), digest_size=16).digest()
@@ -101,28 +113,42 @@ def _cleaned(raw: Path, languages: LanguagesConfig, cleaning: CleaningConfig) ->
             yield Rejected(item.row, reason, f"{item.source}\t{item.target}")
 
 
-def _screened(items: Iterator[Pair | Rejected], rejected_path: Path) -> tuple[Any, Counter[str]]:
+def _cased(text: str, cleaning: CleaningConfig) -> str:
+    return text.lower() if cleaning.lowercase else text
+
+
+def _screened(items: Iterator[Pair | Rejected], writer: Any) -> tuple[Any, Counter[str]]:
     """The pairs as one Arrow table, and how many lines each reason rejected; those are written on the way."""
     batches: list[Any] = []
     pairs: list[Pair] = []
     rejected: list[Rejected] = []
     reasons: Counter[str] = Counter()
-    with pq.ParquetWriter(rejected_path, _REJECTED_SCHEMA, compression="zstd") as writer:
-        for item in items:
-            if isinstance(item, Pair):
-                pairs.append(item)
-                if len(pairs) == _BATCH_ROWS:
-                    batches.append(_batch(pairs, _PAIR_SCHEMA))
-                    pairs.clear()
-            else:
-                reasons[item.reason] += 1
-                rejected.append(item)
-                if len(rejected) == _BATCH_ROWS:
-                    writer.write_batch(_batch(rejected, _REJECTED_SCHEMA))
-                    rejected.clear()
-        writer.write_batch(_batch(rejected, _REJECTED_SCHEMA))
+    for item in items:
+        if isinstance(item, Pair):
+            pairs.append(item)
+            if len(pairs) == _BATCH_ROWS:
+                batches.append(_batch(pairs, _PAIR_SCHEMA))
+                pairs.clear()
+        else:
+            reasons[item.reason] += 1
+            rejected.append(item)
+            if len(rejected) == _BATCH_ROWS:
+                writer.write_batch(_batch(rejected, _REJECTED_SCHEMA))
+                rejected.clear()
+    writer.write_batch(_batch(rejected, _REJECTED_SCHEMA))
     batches.append(_batch(pairs, _PAIR_SCHEMA))
     return pa.Table.from_batches(batches).combine_chunks(), reasons
+
+
+def _leave_out(pairs: Any, reason: str, writer: Any) -> int:
+    """Write pairs as rejected; returns how many."""
+    for part in pairs.to_batches(_BATCH_ROWS):
+        columns = (part[name].to_pylist() for name in ("row", "source", "target"))
+        rows = [
+            Rejected(row, reason, f"{source}\t{target}") for row, source, target in zip(*columns, strict=True)
+        ]
+        writer.write_batch(_batch(rows, _REJECTED_SCHEMA))
+    return len(pairs)
 
 
 def _batch(items: list[Pair] | list[Rejected], schema: Any) -> Any:
@@ -132,13 +158,14 @@ def _batch(items: list[Pair] | list[Rejected], schema: Any) -> Any:
 
 
 def _dealt(pairs: Any, source_ids: Integers, split: SplitConfig) -> tuple[Integers, list[str], Integers]:
-    """(N,) group of each row, the names of the G groups, and (G,) their sides."""
+    """(N,) group of each row, the names of the G groups, and (N,) the side of each row."""
     source_keys = comparison_keys(pairs["source"])
     target_keys = comparison_keys(pairs["target"])
     names, groups = group_names(connected_groups(_ids(source_keys), _ids(target_keys)), source_keys)
     _, first_rows = np.unique(source_ids, return_index=True)
     num_sentences = np.bincount(groups[first_rows], minlength=len(names))
-    return groups, names, deal_sides(names, num_sentences, split)
+    rows = pairs["row"].to_numpy()
+    return groups, names, deal_rows(names, num_sentences, groups, rows, split)
 
 
 def _with_references(table: Any, source_ids: Integers) -> Any:

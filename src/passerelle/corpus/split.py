@@ -28,8 +28,10 @@ import pyarrow.compute as pc
 from passerelle.config import SplitConfig
 
 Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
 
-TRAIN, VALID, TEST = 0, 1, 2
+TRAIN, VALID, TEST, SHARING, SPARE = range(5)
+"""Sides; the last two are none, and only rows behind `split.train_lines` are there."""
 
 
 def comparison_keys(sentences: Any) -> Any:
@@ -72,22 +74,37 @@ def group_names(groups: Integers, source_keys: Any) -> tuple[list[str], Integers
     return [_digest(key).hex() for key in smallest_keys], numbers
 
 
-def deal_sides(names: list[str], num_sentences: Integers, config: SplitConfig) -> Integers:
+def deal_rows(
+    names: list[str], num_sentences: Integers, groups: Integers, rows: Integers, config: SplitConfig
+) -> Integers:
+    """(N,) side of each pair: TRAIN, VALID or TEST; with `train_lines` also SHARING or SPARE.
+
+    names and num_sentences (G,) as for `deal_sides`; groups (N,): the number of each pair's group; rows (N,):
+    its line in the corpus. Raises ValueError like `deal_sides`.
+    """
+    if config.train_lines is None:
+        return deal_sides(names, num_sentences, config)[groups]
+    is_first = rows < config.train_lines
+    has_first = np.zeros(len(names), bool)
+    has_first[groups[is_first]] = True
+    sides = deal_sides(names, num_sentences, config, has_first)[groups]
+    is_left = (sides == TRAIN) & ~is_first
+    return np.where(is_left, np.where(has_first[groups], SHARING, SPARE), sides)
+
+
+def deal_sides(
+    names: list[str], num_sentences: Integers, config: SplitConfig, is_train: Booleans | None = None
+) -> Integers:
     """(G,) TRAIN, VALID or TEST for each group; num_sentences (G,) counts its different source sentences.
 
-    Raises ValueError where valid and test together would take more than half of the sentences.
+    is_train (G,) names groups that go to training whatever their hash. Raises ValueError where valid and test
+    together would take more than half of the sentences, or more than is_train leaves.
     """
-    asked = config.valid_sentences + config.test_sentences
-    total = int(num_sentences.sum())
-    advice = "lower split.valid_sentences and split.test_sentences in params.yaml, or use a larger corpus"
-    if 2 * asked > total:
-        raise ValueError(
-            f"split.valid_sentences={config.valid_sentences} and split.test_sentences="
-            f"{config.test_sentences} are {asked} together, but may be at most half of the corpus's {total} "
-            f"different source sentences; {advice}"
-        )
+    is_free = np.ones(len(names), bool) if is_train is None else ~is_train
+    _check_sizes(num_sentences, is_free, config)
     hashes = [int.from_bytes(_digest(f"{config.seed} {name}"), "big") for name in names]
     order = np.argsort(np.array(hashes, np.uint64), kind="stable")
+    order = order[is_free[order]]
     sides = np.full(len(names), TRAIN, np.int64)
     for side, size in ((TEST, config.test_sentences), (VALID, config.valid_sentences)):
         fitting = order[(sides[order] == TRAIN) & (num_sentences[order] <= max(1, size // 10))]
@@ -95,11 +112,36 @@ def deal_sides(names: list[str], num_sentences: Integers, config: SplitConfig) -
         if not len(reached) or reached[-1] < size:
             raise ValueError(
                 f"split.valid_sentences={config.valid_sentences} and split.test_sentences="
-                f"{config.test_sentences}: too many of the corpus's {total} different source sentences hang "
-                f"together through shared translations (largest group: {num_sentences.max()}); {advice}"
+                f"{config.test_sentences}: too many of the corpus's {num_sentences[is_free].sum()} different "
+                "source sentences hang together through shared translations (largest group: "
+                f"{num_sentences[is_free].max()}); {_advice(config)}"
             )
         sides[fitting[: np.searchsorted(reached, size) + 1]] = side
     return sides
+
+
+def _check_sizes(num_sentences: Integers, is_free: Booleans, config: SplitConfig) -> None:
+    asked = config.valid_sentences + config.test_sentences
+    total = int(num_sentences[is_free].sum())
+    found = (
+        f"split.valid_sentences={config.valid_sentences} and split.test_sentences="
+        f"{config.test_sentences} are {asked} together, but"
+    )
+    if config.train_lines is None and 2 * asked > total:
+        raise ValueError(
+            f"{found} may be at most half of the corpus's {total} different source sentences; "
+            f"{_advice(config)}"
+        )
+    if asked > total:
+        raise ValueError(
+            f"{found} only {total} different source sentences stand behind the first "
+            f"split.train_lines={config.train_lines} lines and share nothing with them; {_advice(config)}"
+        )
+
+
+def _advice(config: SplitConfig) -> str:
+    more = "use a larger corpus" if config.train_lines is None else "raise cleaning.max_pairs"
+    return f"lower split.valid_sentences and split.test_sentences in params.yaml, or {more}"
 
 
 def _digest(text: str) -> bytes:

@@ -24,11 +24,13 @@ def training_steps(
     micro_batch_tokens: int,
     micro_batches_per_step: int,
     seed: int,
+    micro_batch_sentences: int | None = None,
     first_step: int = 0,
     window_rows: int = WINDOW_ROWS,
 ) -> Iterator[list[Indices]]:
     """The steps from first_step on, without end: each a list of micro-batches (row numbers over all shards).
 
+    A micro-batch has at most micro_batch_tokens padded tokens on its longer side and micro_batch_sentences pairs.
     shard_rows: pairs in each shard. shard_lengths(i): source and target lengths of shard i's pairs, with their
     end-of-sentence token. Raises ValueError where a pair alone is over micro_batch_tokens.
     """
@@ -40,6 +42,7 @@ def training_steps(
             shard_rows,
             shard_lengths,
             micro_batch_tokens=micro_batch_tokens,
+            micro_batch_sentences=micro_batch_sentences,
             seed=seed,
             epoch=epoch,
             window_rows=window_rows,
@@ -61,6 +64,7 @@ def epoch_micro_batches(
     micro_batch_tokens: int,
     seed: int,
     epoch: int,
+    micro_batch_sentences: int | None = None,
     window_rows: int = WINDOW_ROWS,
 ) -> Iterator[Indices]:
     """Every pair of the corpus once, in micro-batches in random order (arguments: see `training_steps`)."""
@@ -74,7 +78,8 @@ def epoch_micro_batches(
         source_lengths = np.concatenate([source for source, _ in lengths])
         target_lengths = np.concatenate([target for _, target in lengths])
         order = np.lexsort((generator.random(len(rows)), source_lengths, target_lengths))
-        cuts = _cut(source_lengths[order], target_lengths[order], micro_batch_tokens)
+        longest = np.maximum(source_lengths, target_lengths)[order].astype(np.int64)
+        cuts = _cut(longest, micro_batch_tokens, micro_batch_sentences or len(rows))
         for number in generator.permutation(len(cuts) - 1):
             yield rows[order[cuts[number] : cuts[number + 1]]]
 
@@ -92,9 +97,11 @@ def _windows(order: NDArray[np.int64], shard_rows: Sequence[int], window_rows: i
     yield window
 
 
-def _cut(source_lengths: NDArray[np.int32], target_lengths: NDArray[np.int32], budget: int) -> list[int]:
-    """Boundaries of micro-batches over pairs in this order: pairs * longest side is at most budget."""
-    longest = np.maximum(source_lengths, target_lengths).astype(np.int64)
+def _cut(longest: NDArray[np.int64], budget: int, most: int) -> list[int]:
+    """Boundaries of micro-batches over pairs in this order, each as large as its limits allow.
+
+    longest: the longer side of each pair. At most `most` pairs, and pairs * longest side is at most budget.
+    """
     if longest.max() > budget:
         raise ValueError(
             f"training.micro_batch_tokens must be at least {longest.max()}, the longest sentence in the shards "
@@ -103,7 +110,7 @@ def _cut(source_lengths: NDArray[np.int32], target_lengths: NDArray[np.int32], b
     cuts = [0]
     while cuts[-1] < len(longest):
         start = cuts[-1]
-        slice_ = longest[start : start + budget // longest[start]]
+        slice_ = longest[start : start + min(most, budget // int(longest[start]))]
         padded = np.maximum.accumulate(slice_) * np.arange(1, len(slice_) + 1)
         cuts.append(start + int(np.searchsorted(padded, budget, side="right")))
     return cuts

@@ -1,13 +1,16 @@
-"""Reading the sentence pairs that stage `prepare` wrote, a batch at a time."""
+"""Reading the sentence pairs that stage `prepare` wrote, a batch at a time, or a sample of their sentences."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 BATCH_ROWS = 16_384
+SAMPLE_SEED = 0
 
 
 def num_pairs(parquet: Path) -> int:
@@ -36,6 +39,27 @@ def pair_batches(parquet: Path) -> Iterator[tuple[list[str], list[str]]]:
                         f"{parquet}: {texts.count(None)} rows have no {name}; run stage prepare again"
                     )
             yield source, target
+
+
+def sampled_sentences(parquet: Path, limit: int) -> Iterator[tuple[str, str]]:
+    """At most `limit` sentences of both columns, from the whole file, each behind `source` or `target`."""
+    chosen = _sample(2 * num_pairs(parquet), limit)
+    first = 0
+    for source, target in pair_batches(parquet):
+        sides = [("source", text) for text in source] + [("target", text) for text in target]
+        start, stop = np.searchsorted(chosen, [first, first + len(sides)])
+        for position in (chosen[start:stop] - first).tolist():
+            yield sides[position]
+        first += len(sides)
+
+
+def _sample(total: int, limit: int) -> NDArray[np.int64]:
+    """Rising positions of at most `limit` of `total` sentences: one at random from each of `limit` parts."""
+    if total <= limit:
+        return np.arange(total)
+    random = np.random.default_rng(SAMPLE_SEED).random(limit)
+    positions = (np.arange(limit) + random) * (total / limit)
+    return np.unique(np.minimum(positions.astype(np.int64), total - 1))
 
 
 def _open(parquet: Path) -> pq.ParquetFile:
