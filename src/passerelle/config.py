@@ -179,7 +179,7 @@ class TrainingConfig(Section):
     """What moves the matrices within the network; embeddings, output layer and vectors are always Adam's."""
     learning_rate: PositiveFloat = 2e-3
     """Highest learning rate, reached at the end of the warm-up."""
-    muon_rate: PositiveFloat = 10.0
+    muon_rate: PositiveFloat = 5.0
     """Muon's rate, as a multiple of the learning rate."""
     warmup_steps: NonNegativeInt = 400
     """Steps of linear rise from zero."""
