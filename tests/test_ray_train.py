@@ -35,6 +35,7 @@ from passerelle.training.checkpoint import (
     read_checkpoint,
     save_checkpoint,
 )
+from passerelle.training.group import ALONE
 from passerelle.training.loop import train
 from passerelle.training.ray_train import train_on_ray
 from small_model import SOURCES, TARGETS
@@ -102,9 +103,7 @@ def undisturbed(
         open_shards(corpus / "data" / "shards" / "valid"),
         params.training,
         device=torch.device("cpu"),
-        rank=0,
-        num_workers=1,
-        reduce=lambda tensor: None,
+        group=ALONE,
         report=lambda report: save_checkpoint(folder, report.step, report.write) and None,
         progress=lambda progress: None,
         resume_from=None,
