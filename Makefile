@@ -10,10 +10,10 @@ export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo repro compare ui test lint clean-runs
+.PHONY: help install demo textbook kernel-regression repro compare ui test lint clean-runs
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s%s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "  PYTHON=python3.12 make install    takes another Python than python3"
 
@@ -34,6 +34,13 @@ install: .venv/installed ## Create .venv and install everything, in the versions
 demo: install ## Run the whole pipeline on the bundled phrasebook, then show what came out
 	$(BIN)/dvc repro examples/phrasebook/dvc.yaml
 	@$(BIN)/python -m passerelle.summary examples/phrasebook
+
+textbook: install ## Run the chapter's own experiment: two small models, its four sentences (needs the corpus)
+	$(BIN)/dvc repro examples/textbook/dvc.yaml
+	@echo "The report is examples/textbook/chapter.md, pictures are in examples/textbook/*/evaluation/attention/"
+
+kernel-regression: install ## Fit a curve by attention pooling, in three ways
+	$(BIN)/dvc repro examples/kernel_regression/dvc.yaml
 
 repro: install ## Run the whole pipeline on the corpus that params.yaml names
 	$(BIN)/dvc repro
