@@ -173,7 +173,7 @@ class TrainingConfig(Section):
     """Most sentence pairs in a micro-batch; null: as many as micro_batch_tokens allows."""
     micro_batches_per_step: PositiveInt = 2
     """Micro-batches summed into one optimiser step; they are dealt out over the workers."""
-    max_steps: PositiveInt = 5000
+    max_steps: PositiveInt = 4600
     """Optimiser steps in all."""
     optimizer: Literal["muon", "adam"] = "muon"
     """What moves the matrices within the network; embeddings, output layer and vectors are always Adam's."""
@@ -258,6 +258,15 @@ class Params(Section):
     training: TrainingConfig
     decoding: DecodingConfig
     evaluation: EvaluationConfig
+
+    @model_validator(mode="after")
+    def _case_is_kept(self) -> Self:
+        if self.cleaning.lowercase and self.tokenizer.kind != "word":
+            raise ValueError(
+                f"cleaning.lowercase is true, but only tokenizer.kind=word reads a user's sentences in lower case "
+                f"too, and it is {self.tokenizer.kind}: change one of them"
+            )
+        return self
 
     @model_validator(mode="after")
     def _positions_suffice(self) -> Self:

@@ -20,7 +20,12 @@ LIBRARIES = (
     "safetensors",
 )
 DVC_VARIABLES = ("DVC_STAGE", "DVC_EXP_NAME", "DVC_EXP_BASELINE_REV")
-BUT_RESULTS = (":/", ":(top,exclude,glob)**/dvc.lock", ":(top,exclude,glob)**/metrics/*.json")
+BUT_RESULTS = (
+    ":/",
+    ":(top,exclude,glob)**/dvc.lock",
+    ":(top,exclude,glob)**/metrics/*.json",
+    ":(top,exclude,glob)**/chapter.md",
+)
 """Paths that say what code and parameters were: DVC writes the others itself before training begins."""
 GIT_SECONDS = 10
 MOST_DIFF_CHARACTERS = 500_000
