@@ -10,6 +10,7 @@ from pydantic_core import PydanticUndefined
 from ruamel.yaml import YAML
 
 from passerelle.config import (
+    LEARNED_POSITIONS,
     EvaluateParams,
     FetchParams,
     Params,
@@ -21,6 +22,7 @@ from passerelle.config import (
     TrainParams,
     load_params,
 )
+from passerelle.nn.positions import NUM_LEARNED_POSITIONS
 
 ROOT = Path(__file__).parents[1]
 PARAMS_FILES = [
@@ -122,6 +124,22 @@ def write_params(path: Path, *changes: tuple[str, Any]) -> Path:
     with path.open("w", encoding="utf-8") as file:
         YAML(typ="safe", pure=True).dump(sections, file)
     return path
+
+
+@pytest.mark.parametrize("key", ["decoding.max_length", "shards.max_tokens"])
+def test_learned_positions_must_reach_as_far_as_sentences(tmp_path: Path, key: str) -> None:
+    path = write_params(tmp_path / "params.yaml", ("model.positions", "learned"))
+    load_params(Params, path)
+    path = write_params(tmp_path / "params.yaml", ("model.positions", "learned"), (key, 513))
+    with pytest.raises(ParamsError, match=r"learned, which ends at 512 tokens, but .*=513.*: lower them$"):
+        load_params(Params, path)
+    assert LEARNED_POSITIONS == NUM_LEARNED_POSITIONS
+
+
+def test_lower_case_goes_with_words_alone(tmp_path: Path) -> None:
+    path = write_params(tmp_path / "params.yaml", ("cleaning.lowercase", True))
+    with pytest.raises(ParamsError, match=r"cleaning.lowercase is true.*and it is unigram: change one"):
+        load_params(Params, path)
 
 
 @pytest.mark.parametrize("path", PARAMS_FILES, ids=lambda path: str(path.relative_to(ROOT)))
