@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file
+from torch import Tensor
 
 from passerelle.config import DecodingConfig
 from passerelle.data.special import BOS, EOS
@@ -29,15 +30,21 @@ def translation(loaded: LoadedModel) -> Translation:
     return translate(loaded, [SOURCES[4], SOURCES[7] * 2], DECODING)[0]
 
 
-@torch.inference_mode()
-def test_weights_are_those_that_stepwise_decoding_saw(loaded: LoadedModel, translation: Translation) -> None:
-    attention = attention_map(loaded, translation)
+def stepwise_attention(loaded: LoadedModel, translation: Translation) -> dict[str, list[Tensor]]:
+    """What is recorded while the translation's tokens are fed one at a time."""
     source, lengths = pad_sources(encode_sources(loaded, [translation.source]), torch.device("cpu"))
     with record_attention(loaded.model) as tape:
         memory = loaded.model.encode(source, lengths)
         state = loaded.model.start(memory)
         for token in (BOS, *translation.ids[:-1]):
             _, state = loaded.model.decode(torch.tensor([[token]]), memory, state)
+    return tape
+
+
+@torch.inference_mode()
+def test_weights_are_those_that_stepwise_decoding_saw(loaded: LoadedModel, translation: Translation) -> None:
+    attention = attention_map(loaded, translation)
+    tape = stepwise_attention(loaded, translation)
     for layer in range(CONFIG.num_layers):
         [seen] = tape[f"encoder.{layer}"]
         np.testing.assert_allclose(attention.weights["encoder"][layer], seen[0], atol=1e-5)
@@ -72,15 +79,11 @@ def test_a_recurrent_model_has_its_alignment_alone_as_stepwise_decoding_saw_it(t
     recurrent = small_model(tmp_path, RECURRENT)
     translation, _ = translate(recurrent, [SOURCES[4], SOURCES[7] * 2], DECODING)
     attention = attention_map(recurrent, translation)
-    source, lengths = pad_sources(encode_sources(recurrent, [translation.source]), torch.device("cpu"))
-    with record_attention(recurrent.model) as tape:
-        memory = recurrent.model.encode(source, lengths)
-        state = recurrent.model.start(memory)
-        for token in (BOS, *translation.ids[:-1]):
-            _, state = recurrent.model.decode(torch.tensor([[token]]), memory, state)
+    tape = stepwise_attention(recurrent, translation)
     assert list(attention.weights) == ["cross"]
     weights = attention.weights["cross"]
-    assert weights.shape == (1, 1, len(translation.ids), source.size(1))
+    num_source = len(recurrent.tokenizer.encode(translation.source)) + 1
+    assert weights.shape == (1, 1, len(translation.ids), num_source)
     assert weights.dtype == np.float32
     np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
     for step, seen in enumerate(tape["cross.0"]):

@@ -1,52 +1,24 @@
-"""The recurrent model against loops over the formulas in float64, against itself step by step, and against padding."""
+"""The recurrent model against loops over the formulas in float64, and in what is its own alone."""
 
 import math
 from itertools import product
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from passerelle.nn.bahdanau import Alignment, Bahdanau, CellKind
 from passerelle.nn.recording import record_attention
+from small_networks import EMBEDDING as E
+from small_networks import HIDDEN as D
+from small_networks import LENGTHS, NUM_LAYERS, SOURCE, TARGET, V, logits, make_bahdanau
 
-V, E, D, NUM_LAYERS = 11, 4, 6, 2
-LENGTHS = torch.tensor([4, 7, 1])
-SOURCE = torch.randint(4, V, (3, 7), generator=torch.Generator().manual_seed(0)) * (
-    torch.arange(7) < LENGTHS[:, None]
-)
-TARGET = torch.randint(4, V, (3, 5), generator=torch.Generator().manual_seed(1))
 KINDS = list(product(("gru", "lstm"), ("additive", "dot")))
-
-
-def make_model(
-    cell: CellKind = "gru", alignment: Alignment = "additive", *, width: int = E, num_layers: int = NUM_LAYERS
-) -> Bahdanau:
-    torch.manual_seed(4)
-    model = Bahdanau(
-        V,
-        embedding_width=width,
-        hidden_width=D,
-        num_layers=num_layers,
-        dropout=0.3,
-        cell=cell,
-        alignment=alignment,
-        share_embeddings=width == D,
-    )
-    for name, parameter in model.named_parameters():
-        if "bias" in name:
-            nn.init.normal_(parameter, std=0.5)
-    return model.double().eval()
 
 
 @pytest.fixture(params=KINDS, ids="-".join)
 def model(request: pytest.FixtureRequest) -> Bahdanau:
-    return make_model(*request.param)
-
-
-def logits(model: Bahdanau, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
-    memory = model.encode(source, lengths)
-    return model.decode(target, memory, model.start(memory))[0]
+    return make_bahdanau(*request.param)
 
 
 def cell_by_formula(weights: list[Tensor], x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -100,7 +72,7 @@ def by_formulas(model: Bahdanau, cell: str, source: Tensor, target: Tensor) -> t
 
 @pytest.mark.parametrize(("cell", "alignment"), KINDS)
 def test_logits_and_alignment_equal_a_loop_over_the_formulas(cell: CellKind, alignment: Alignment) -> None:
-    model = make_model(cell, alignment)
+    model = make_bahdanau(cell, alignment)
     with torch.no_grad(), record_attention(model) as tape:
         found = logits(model, SOURCE, LENGTHS, TARGET)
         weights = torch.cat(tape["cross.0"], dim=2)[:, 0]  # (B, T, S)
@@ -125,52 +97,6 @@ def test_the_chapters_sizes_give_the_chapters_shapes(cell: CellKind, num_parts: 
         assert [[part.shape for part in layer] for layer in layers] == [[(4, 16)] * num_parts] * 2
 
 
-def test_decoding_step_by_step_equals_decoding_at_once(model: Bahdanau) -> None:
-    with torch.no_grad():
-        memory = model.encode(SOURCE, LENGTHS)
-        state, steps = model.start(memory), []
-        for chunk in (TARGET[:, :1], TARGET[:, 1:3], TARGET[:, 3:4], TARGET[:, 4:]):
-            step, state = model.decode(chunk, memory, state)
-            steps.append(step)
-        torch.testing.assert_close(torch.cat(steps, 1), logits(model, SOURCE, LENGTHS, TARGET))
-
-
-def test_padding_and_neighbours_do_not_change_logits(model: Bahdanau) -> None:
-    with torch.no_grad():
-        together = logits(model, SOURCE, LENGTHS, TARGET)
-        for row, length in enumerate(LENGTHS.tolist()):
-            alone = logits(
-                model, SOURCE[row : row + 1, :length], LENGTHS[row : row + 1], TARGET[row : row + 1]
-            )
-            torch.testing.assert_close(together[row], alone[0])
-        garbage = SOURCE + 5 * (torch.arange(7) >= LENGTHS[:, None])
-        longer = nn.functional.pad(garbage, (0, 2), value=8)
-        for source in (garbage, longer):
-            torch.testing.assert_close(logits(model, source, LENGTHS, TARGET), together)
-
-
-def test_a_later_target_token_does_not_change_earlier_logits(model: Bahdanau) -> None:
-    changed = TARGET.clone()
-    changed[:, 3] = (changed[:, 3] + 1) % V
-    with torch.no_grad():
-        before, after = (logits(model, SOURCE, LENGTHS, target) for target in (TARGET, changed))
-    assert torch.equal(before[:, :3], after[:, :3])
-    assert not torch.allclose(before[:, 3:], after[:, 3:])
-
-
-def test_state_and_memory_follow_a_reordered_batch(model: Bahdanau) -> None:
-    index = torch.tensor([2, 0, 0])
-    with torch.no_grad():
-        expected = logits(model, SOURCE, LENGTHS, TARGET)[index]
-        memory = model.encode(SOURCE, LENGTHS)
-        _, state = model.decode(TARGET[:, :2], memory, model.start(memory))
-        reordered = memory.reorder(index)
-        step, _ = model.decode(TARGET[index, 2:3], reordered, state.reorder(index))
-        anew, _ = model.decode(TARGET[index], reordered, model.start(reordered))
-    torch.testing.assert_close(step, expected[:, 2:3])
-    torch.testing.assert_close(anew, expected)
-
-
 def test_alignment_sums_to_one_at_each_step_and_leaves_out_padding(model: Bahdanau) -> None:
     with torch.no_grad(), record_attention(model) as tape:
         logits(model, SOURCE, LENGTHS, TARGET)
@@ -186,7 +112,7 @@ def test_alignment_sums_to_one_at_each_step_and_leaves_out_padding(model: Bahdan
 @pytest.mark.parametrize("width", [E, D], ids=["separate", "shared"])
 @pytest.mark.parametrize(("cell", "alignment"), KINDS)
 def test_the_gradient_reaches_every_parameter(cell: CellKind, alignment: Alignment, width: int) -> None:
-    model = make_model(cell, alignment, width=width)
+    model = make_bahdanau(cell, alignment, width=width)
     logits(model, SOURCE, LENGTHS, TARGET).logsumexp(-1).sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
@@ -194,7 +120,7 @@ def test_the_gradient_reaches_every_parameter(cell: CellKind, alignment: Alignme
 
 
 def test_shared_embeddings_are_one_parameter_and_separate_ones_are_three() -> None:
-    shared, separate = make_model(width=D), make_model()
+    shared, separate = make_bahdanau(width=D), make_bahdanau()
     assert shared.output.weight is shared.source_embedding.weight is shared.target_embedding.weight
     names = {name for name, _ in separate.named_parameters()} - {
         name for name, _ in shared.named_parameters()
@@ -208,7 +134,7 @@ def test_dropout_is_keyed_by_the_seed_and_rests_in_evaluation(num_layers: int) -
         torch.manual_seed(seed)
         return logits(model, SOURCE, LENGTHS, TARGET)
 
-    model = make_model(num_layers=num_layers)
+    model = make_bahdanau(num_layers=num_layers)
     with torch.no_grad():
         assert torch.equal(logits_of(1), logits_of(2))
         model.train()
@@ -219,7 +145,7 @@ def test_dropout_is_keyed_by_the_seed_and_rests_in_evaluation(num_layers: int) -
 @pytest.mark.parametrize(("cell", "alignment"), KINDS)
 @torch.inference_mode()
 def test_bf16_gives_nearly_the_logits_of_float32(cell: CellKind, alignment: Alignment) -> None:
-    model = make_model(cell, alignment)
+    model = make_bahdanau(cell, alignment)
     expected = logits(model.float(), SOURCE, LENGTHS, TARGET)
     found = logits(model.bfloat16(), SOURCE, LENGTHS, TARGET)
     assert found.dtype == torch.bfloat16
@@ -254,6 +180,6 @@ def test_an_embedding_of_another_width_cannot_be_shared_with_the_output() -> Non
 
 def test_an_unknown_cell_or_alignment_is_refused() -> None:
     with pytest.raises(ValueError, match="cell must be gru or lstm, but is rnn"):
-        make_model("rnn")  # type: ignore[arg-type]
+        make_bahdanau("rnn")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="alignment must be additive or dot, but is bilinear"):
-        make_model(alignment="bilinear")  # type: ignore[arg-type]
+        make_bahdanau(alignment="bilinear")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The Transformer against torch's own, against itself step by step, and against padding."""
+"""The Transformer against torch's own, and in what is its own alone."""
 
 from itertools import product
 
@@ -8,50 +8,16 @@ from torch import Tensor, nn
 
 from passerelle.config import ModelConfig
 from passerelle.models import build_model
-from passerelle.nn.multi_head import Scoring
-from passerelle.nn.positions import PositionKind, sinusoidal_encoding
+from passerelle.nn.positions import sinusoidal_encoding
 from passerelle.nn.recording import record_attention
 from passerelle.nn.transformer import DecoderLayer, EncoderLayer, Transformer
-
-V, D, H, F = 11, 12, 3, 20
-LENGTHS = torch.tensor([7, 4, 1])
-SOURCE = torch.randint(4, V, (3, 7), generator=torch.Generator().manual_seed(0)) * (
-    torch.arange(7) < LENGTHS[:, None]
-)
-TARGET = torch.randint(4, V, (3, 5), generator=torch.Generator().manual_seed(1))
-
-
-def make_model(
-    norm_first: bool,
-    *,
-    share_embeddings: bool = True,
-    positions: PositionKind = "sinusoidal",
-    attention: Scoring = "dot",
-) -> Transformer:
-    torch.manual_seed(4)
-    model = Transformer(
-        V,
-        d_model=D,
-        num_heads=H,
-        num_encoder_layers=2,
-        num_decoder_layers=3,
-        d_ff=F,
-        dropout=0.3,
-        norm_first=norm_first,
-        share_embeddings=share_embeddings,
-        positions=positions,
-        attention=attention,
-    )
-    for name, parameter in model.named_parameters():
-        if name.endswith("bias") or "norm" in name:
-            nn.init.normal_(parameter, mean=1.0 if name.endswith("norm.weight") else 0.0, std=0.3)
-    return model.double().eval()
+from small_networks import LENGTHS, SOURCE, TARGET, D, F, H, V, logits, make_transformer
 
 
 @pytest.fixture(params=product(("pre", "post"), ("sinusoidal", "learned"), ("dot", "additive")), ids="-".join)
 def model(request: pytest.FixtureRequest) -> Transformer:
     norm, positions, attention = request.param
-    return make_model(norm == "pre", positions=positions, attention=attention)
+    return make_transformer(norm == "pre", positions=positions, attention=attention)
 
 
 def copy_attention(theirs: nn.MultiheadAttention, ours: nn.Module) -> None:
@@ -108,65 +74,19 @@ def logits_by_torch(model: Transformer, norm_first: bool) -> Tensor:
     return model.output(hidden)
 
 
-def logits(model: Transformer, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
-    memory = model.encode(source, lengths)
-    return model.decode(target, memory, model.start(memory))[0]
-
-
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_logits_equal_torch_with_copied_weights(norm_first: bool) -> None:
-    model = make_model(norm_first)
+    model = make_transformer(norm_first)
     with torch.no_grad():
         expected = logits_by_torch(model, norm_first)
         torch.testing.assert_close(logits(model, SOURCE, LENGTHS, TARGET), expected)
-
-
-def test_decoding_step_by_step_equals_decoding_at_once(model: Transformer) -> None:
-    with torch.no_grad():
-        memory = model.encode(SOURCE, LENGTHS)
-        state, steps = model.start(memory), []
-        for chunk in (TARGET[:, :1], TARGET[:, 1:3], TARGET[:, 3:4], TARGET[:, 4:]):
-            step, state = model.decode(chunk, memory, state)
-            steps.append(step)
-        torch.testing.assert_close(torch.cat(steps, 1), logits(model, SOURCE, LENGTHS, TARGET))
-
-
-def test_padding_and_neighbours_do_not_change_logits(model: Transformer) -> None:
-    with torch.no_grad():
-        together = logits(model, SOURCE, LENGTHS, TARGET)
-        for row, length in enumerate(LENGTHS.tolist()):
-            alone = logits(
-                model, SOURCE[row : row + 1, :length], LENGTHS[row : row + 1], TARGET[row : row + 1]
-            )
-            torch.testing.assert_close(together[row], alone[0])
-        garbage = SOURCE + 5 * (torch.arange(7) >= LENGTHS[:, None])
-        torch.testing.assert_close(logits(model, garbage, LENGTHS, TARGET), together)
-
-
-def test_a_later_target_token_does_not_change_earlier_logits(model: Transformer) -> None:
-    changed = TARGET.clone()
-    changed[:, 3] = (changed[:, 3] + 1) % V
-    with torch.no_grad():
-        before, after = (logits(model, SOURCE, LENGTHS, target) for target in (TARGET, changed))
-    assert torch.equal(before[:, :3], after[:, :3])
-    assert not torch.allclose(before[:, 3:], after[:, 3:])
-
-
-def test_state_and_memory_follow_a_reordered_batch(model: Transformer) -> None:
-    index = torch.tensor([2, 0, 0])
-    with torch.no_grad():
-        memory = model.encode(SOURCE, LENGTHS)
-        _, state = model.decode(TARGET[:, :2], memory, model.start(memory))
-        step, _ = model.decode(TARGET[index, 2:3], memory.reorder(index), state.reorder(index))
-        expected = logits(model, SOURCE, LENGTHS, TARGET)[index, 2:3]
-    torch.testing.assert_close(step, expected)
 
 
 def test_shared_embeddings_are_one_parameter_and_separate_ones_are_three() -> None:
     def count(model: Transformer) -> int:
         return sum(parameter.numel() for parameter in model.parameters())
 
-    assert count(make_model(True, share_embeddings=False)) - count(make_model(True)) == 2 * V * D
+    assert count(make_transformer(True, share_embeddings=False)) - count(make_transformer(True)) == 2 * V * D
 
 
 def test_additive_attention_and_learned_positions_bring_parameters_of_their_own() -> None:
