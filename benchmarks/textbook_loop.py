@@ -23,13 +23,12 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from passerelle.config import TrainParams, load_params
 from passerelle.data.pairs import SentencePairs, open_shards
-from passerelle.data.plan import training_steps
 from passerelle.data.special import BOS, EOS, PAD
 from passerelle.identity import identity
 from passerelle.models import build_model
 from passerelle.nn.model import Seq2Seq
+from passerelle.training.batches import planned_steps, step_batches
 from passerelle.training.group import ALONE
-from passerelle.training.loop import load_batch
 from passerelle.training.master import make_master
 from passerelle.training.step import train_step
 
@@ -46,14 +45,7 @@ def our_epochs(params: TrainParams, pairs: SentencePairs, vocab_size: int) -> Ep
     config, device = params.training, torch.device("cpu")
     model = build_model(params.model, vocab_size)
     master = make_master(model, config)
-    plan = training_steps(
-        pairs.shard_rows,
-        pairs.shard_lengths,
-        micro_batch_tokens=config.micro_batch_tokens,
-        micro_batch_sentences=config.micro_batch_sentences,
-        micro_batches_per_step=config.micro_batches_per_step,
-        seed=config.seed,
-    )
+    plan = planned_steps(pairs, config)
     step, waiting = 0, 0
 
     def epoch() -> int:
@@ -61,7 +53,7 @@ def our_epochs(params: TrainParams, pairs: SentencePairs, vocab_size: int) -> Ep
         num_tokens, waiting = 0, waiting + len(pairs)
         while waiting > 0:
             micro_batches = next(plan)
-            batches = ((number, load_batch(pairs, rows, device)) for number, rows in enumerate(micro_batches))
+            batches = step_batches(pairs, micro_batches, device, ALONE)
             result = train_step(
                 model, master, batches, step=step, rate=config.learning_rate, config=config, group=ALONE
             )

@@ -20,11 +20,10 @@ from torch import distributed
 
 from passerelle.config import TrainParams, load_params
 from passerelle.data.pairs import open_shards
-from passerelle.data.plan import training_steps
 from passerelle.identity import identity
 from passerelle.models import build_model
+from passerelle.training.batches import planned_steps, step_batches
 from passerelle.training.group import ALONE, Group
-from passerelle.training.loop import load_batch
 from passerelle.training.master import copy_to_model, make_master
 from passerelle.training.precision import compute_dtype
 from passerelle.training.step import train_step
@@ -47,27 +46,20 @@ def worker(rank: int, num_workers: int, threads: int, shards: str, num_steps: in
     master = make_master(model, params.training)
     model.to(compute_dtype(params.training.precision, device))
     copy_to_model(master, model)
-    steps = training_steps(
-        pairs.shard_rows,
-        pairs.shard_lengths,
-        micro_batch_tokens=params.training.micro_batch_tokens,
-        micro_batches_per_step=params.training.micro_batches_per_step,
-        seed=0,
-    )
+    group = Group(rank, num_workers, distributed.all_reduce if num_workers > 1 else ALONE.reduce)
+    steps = planned_steps(pairs, params.training)
     num_tokens, began = 0, 0.0
     for step in range(WARM_UP_STEPS + num_steps):
         if step == WARM_UP_STEPS:
             num_tokens, began = 0, time.perf_counter()
-        own = list(enumerate(next(steps)))[rank::num_workers]
-        batches = ((number, load_batch(pairs, rows, device)) for number, rows in own)
         num_tokens += train_step(
             model,
             master,
-            batches,
+            step_batches(pairs, next(steps), device, group),
             step=step,
             rate=1e-4,
             config=params.training,
-            group=Group(rank, num_workers, distributed.all_reduce if num_workers > 1 else ALONE.reduce),
+            group=group,
         ).num_tokens
     if rank == 0:
         (Path(folder) / "rate").write_text(str(num_tokens / (time.perf_counter() - began)))

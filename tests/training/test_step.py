@@ -6,8 +6,8 @@ import torch
 from torch.nn import functional
 
 from passerelle.data.batch import Batch
+from passerelle.training.batches import load_batch
 from passerelle.training.group import ALONE
-from passerelle.training.loop import load_batch
 from passerelle.training.master import copy_to_model, make_master
 from passerelle.training.step import StepResult, dropout_seed, train_step, validation_loss
 from tiny import Name, tiny_config, tiny_model, tiny_pairs

@@ -6,19 +6,17 @@ Every worker takes the same decisions, because they come from reduced numbers al
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from passerelle.config import TrainingConfig
-from passerelle.data.batch import Batch, make_batch
 from passerelle.data.pairs import SentencePairs
-from passerelle.data.plan import Indices, epoch_micro_batches, training_steps
+from passerelle.training.batches import planned_steps, step_batches, validation_batches
 from passerelle.training.checkpoint import read_checkpoint, write_checkpoint
 from passerelle.training.group import Group
 from passerelle.training.master import (
@@ -97,21 +95,12 @@ def train(
     state = _State() if resume_from is None else _restore(resume_from, master)
     model.to(compute_dtype(config.precision, device))
     copy_to_model(master, model)
-    steps = training_steps(
-        train_pairs.shard_rows,
-        train_pairs.shard_lengths,
-        micro_batch_tokens=config.micro_batch_tokens,
-        micro_batch_sentences=config.micro_batch_sentences,
-        micro_batches_per_step=config.micro_batches_per_step,
-        seed=config.seed,
-        first_step=state.step,
-    )
+    steps = planned_steps(train_pairs, config, first_step=state.step)
     results: list[StepResult] = []
     num_reported, began = len(state.history), time.perf_counter()
     while not is_finished(state.step, state.validations_without_gain, config):
-        own = list(enumerate(next(steps)))[group.rank :: group.num_workers]
         rate = learning_rate(state.step, config)
-        batches = ((number, load_batch(train_pairs, rows, device)) for number, rows in own)
+        batches = step_batches(train_pairs, next(steps), device, group)
         results.append(
             train_step(model, master, batches, step=state.step, rate=rate, config=config, group=group)
         )
@@ -126,28 +115,6 @@ def train(
             _judge(state, validation_loss(model, batches_of_rank, group, device))
             report(_report(state, master, num_reported))
             num_reported, began = len(state.history), time.perf_counter()
-
-
-def load_batch(pairs: SentencePairs, rows: Indices, device: torch.device) -> Batch:
-    """The named rows as one batch on `device`."""
-    return make_batch(*pairs.gather(rows)).to(device)
-
-
-def validation_batches(
-    pairs: SentencePairs, config: TrainingConfig, device: torch.device, group: Group
-) -> Iterator[Batch]:
-    """This worker's share of the validation set."""
-    micro_batches = epoch_micro_batches(
-        pairs.shard_rows,
-        pairs.shard_lengths,
-        micro_batch_tokens=config.micro_batch_tokens,
-        micro_batch_sentences=config.micro_batch_sentences,
-        seed=0,
-        epoch=0,
-    )
-    return (
-        load_batch(pairs, rows, device) for rows in islice(micro_batches, group.rank, None, group.num_workers)
-    )
 
 
 def is_finished(step: int, validations_without_gain: int, config: TrainingConfig) -> bool:
@@ -225,5 +192,10 @@ def _restore(folder: Path, master: Master) -> _State:
     with torch.no_grad():
         for name, parameter in master.parameters.items():
             parameter.copy_(tensors[f"model.{name}"])
-    restore_optimizer(master, {name.removeprefix("optimizer."): moment for name, moment in tensors.items()})
+    moments = {
+        name.removeprefix("optimizer."): moment
+        for name, moment in tensors.items()
+        if name.startswith("optimizer.")
+    }
+    restore_optimizer(master, moments)
     return _State(**facts)

@@ -17,6 +17,7 @@ from passerelle.data.tokenizer import Tokenizer
 from passerelle.files import whole_file, write_json
 from passerelle.model_folder import save_model
 from passerelle.models import build_model
+from passerelle.training.batches import validation_batches
 from passerelle.training.checkpoint import (
     checkpoint_folders,
     checkpoint_step,
@@ -25,7 +26,7 @@ from passerelle.training.checkpoint import (
     sound_checkpoints,
 )
 from passerelle.training.group import ALONE
-from passerelle.training.loop import is_finished, validation_batches
+from passerelle.training.loop import is_finished
 from passerelle.training.precision import compute_dtype
 from passerelle.training.step import validation_loss
 
