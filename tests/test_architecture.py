@@ -33,6 +33,7 @@ ALLOWED = {
     "nn": set(),
     "training": {"config", "files", "data", "nn", "models", "model_folder", "tracking"},
     "decoding": {"config", "corpus", "data", "nn", "models", "model_folder"},
+    "commands": {"config", "files", "corpus", "data", "decoding", "evaluation", "model_folder", "tracking"},
     "evaluation": {"config", "files", "corpus", "data", "nn", "decoding", "models", "model_folder"},
 }
 
@@ -98,6 +99,10 @@ def test_nothing_imports_the_pipeline_or_the_command_line() -> None:
         names = imported_names(path)
         assert not any(name.split(".")[0] == "pipeline" for name in names), module_name(path)
         assert "passerelle.cli" not in names or path.name == "__main__.py", module_name(path)
+        is_command = path.parent.name == "commands" or path.name == "cli.py"
+        assert is_command or not any(name.startswith("passerelle.commands") for name in names), module_name(
+            path
+        )
 
 
 @pytest.mark.parametrize("stage", LIGHT_STAGES)

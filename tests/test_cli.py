@@ -46,7 +46,7 @@ def test_standard_input_is_translated_like_a_file(
     model: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = SOURCES[:7]
-    monkeypatch.setattr("passerelle.cli.LINES_AT_ONCE", 3)
+    monkeypatch.setattr("passerelle.commands.translate.LINES_AT_ONCE", 3)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("".join(f"{x}\n" for x in lines).encode())))
     main(["translate", "--model", str(model)])
     assert capfd.readouterr().out.splitlines() == translated(model, lines)
