@@ -1,7 +1,7 @@
 """Stage `train`: train the model on Ray, or go on where an interrupted training stopped.
 
-Reads data/shards, data/tokenizer and the sections languages, model and training of params.yaml; writes
-model/ (all that translating needs), metrics/training.json (a DVC metric), plots/training.csv and
+Reads data/prepared, data/tokenizer, data/shards and the sections languages, model and training of params.yaml;
+writes model/ (all that translating needs), metrics/training.json (a DVC metric), plots/training.csv and
 plots/validation.csv.
 
 The state of the run is kept in .runs/<fingerprint>/, named after all that determines the result: starting the
@@ -16,8 +16,10 @@ params.yaml says, and all that is written goes below NAME/. The environment says
 from pathlib import Path
 
 from passerelle.config import TrainParams, load_params
+from passerelle.corpus.sentence_hashes import hashes_of_pairs
 from passerelle.data.pairs import open_shards
 from passerelle.data.tokenizer import MODEL_NAME, load_tokenizer
+from passerelle.evaluation.validation_bleu import validation_bleu
 from passerelle.run_folder import lock_run, repository_root, runs_folder
 from passerelle.run_log import log_training_inputs, log_training_results
 from passerelle.stages import run_variant_stage
@@ -31,7 +33,7 @@ from passerelle.training.workers import check_environment
 def main(folder: Path) -> None:
     params = load_params(TrainParams, folder / "params.yaml")
     check_environment(params.training.micro_batches_per_step)
-    shards, tokenizer_folder = Path("data/shards"), Path("data/tokenizer")
+    prepared, shards, tokenizer_folder = Path("data/prepared"), Path("data/shards"), Path("data/tokenizer")
     tokenizer, valid_pairs = load_tokenizer(tokenizer_folder), open_shards(shards / "valid")
     fingerprint = run_fingerprint(params, shards, tokenizer.sha256)
     run_folder = runs_folder() / fingerprint
@@ -43,6 +45,7 @@ def main(folder: Path) -> None:
             vocab_size=tokenizer.vocab_size,
             run_folder=run_folder,
             on_rows=Curves(fingerprint, run_folder),
+            bleu=validation_bleu(params, prepared / "valid.parquet", tokenizer_folder),
         )
         published = publish(
             run_folder,
@@ -50,6 +53,7 @@ def main(folder: Path) -> None:
             tokenizer_model=tokenizer_folder / MODEL_NAME,
             tokenizer=tokenizer,
             valid_pairs=valid_pairs,
+            training_sentences=hashes_of_pairs(prepared / "train.parquet"),
             model_folder=folder / "model",
             metrics_path=folder / "metrics/training.json",
             plots_folder=folder / "plots",

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import torch
 
 from passerelle.config import LanguagesConfig, ModelConfig, TokenizerConfig
+from passerelle.corpus.sentence_hashes import hashes_of_pairs
 from passerelle.data.tokenizer import load_tokenizer, train_tokenizer
 from passerelle.model_folder import LoadedModel, load_model, save_model
 from passerelle.models import build_model
@@ -47,6 +48,7 @@ def write_small_model(folder: Path, config: ModelConfig = CONFIG) -> Path:
         model=config,
         languages=LanguagesConfig(),
         fingerprint="0123456789abcdef",
+        training_sentences=hashes_of_pairs(folder / "train.parquet"),
     )
     return folder / "model"
 

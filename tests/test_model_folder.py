@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -35,7 +36,13 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def save(folder: Path, weights: dict[str, Tensor], small: Path, config: ModelConfig) -> None:
     languages = LanguagesConfig(source="en", target="de")
     save_model(
-        folder, weights, small / "tokenizer.model", model=config, languages=languages, fingerprint="ab12"
+        folder,
+        weights,
+        small / "tokenizer.model",
+        model=config,
+        languages=languages,
+        fingerprint="ab12",
+        training_sentences={"source": np.array([7], np.uint64), "target": np.array([2**63 + 1], np.uint64)},
     )
 
 
@@ -122,7 +129,7 @@ def test_a_damaged_or_absent_file_is_named(name: str, small: Path, tmp_path: Pat
 def test_another_format_is_refused(small: Path, tmp_path: Path) -> None:
     folder = copy_of(small, tmp_path)
     change(folder, format=9)
-    with pytest.raises(ValueError, match=r"config.json: format 9, but this version reads 1; train again"):
+    with pytest.raises(ValueError, match=r"config.json: format 9, but this version reads 2; train again"):
         load_model(folder)
 
 

@@ -28,6 +28,7 @@ from passerelle.config import ShardsConfig, TokenizerConfig, TrainParams, load_p
 from passerelle.data.pairs import open_shards
 from passerelle.data.shards import write_shards
 from passerelle.data.tokenizer import load_tokenizer, train_tokenizer
+from passerelle.evaluation.validation_bleu import validation_bleu
 from passerelle.models import build_model
 from passerelle.training.checkpoint import (
     checkpoint_folders,
@@ -68,14 +69,21 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert count == 1, key
     (folder / "params.yaml").write_text(text, encoding="utf-8")
     targets = (TARGETS * 2)[: len(SOURCES)]
+    prepared = folder / "data" / "prepared"
+    prepared.mkdir(parents=True)
     for split, rows in (("train", slice(0, None)), ("valid", slice(0, None, 3))):
         table = pa.table({"source": SOURCES[rows], "target": targets[rows]})
-        pq.write_table(table, folder / f"{split}.parquet")
-    train_tokenizer(folder / "train.parquet", folder / "data" / "tokenizer", TokenizerConfig(vocab_size=300))
+        if split == "valid":
+            references = [[target] for target in targets[rows]]
+            table = pa.table({"source": SOURCES[rows], "references": references, "group": SOURCES[rows]})
+        pq.write_table(table, prepared / f"{split}.parquet")
+    train_tokenizer(
+        prepared / "train.parquet", folder / "data" / "tokenizer", TokenizerConfig(vocab_size=300)
+    )
     tokenizer = load_tokenizer(folder / "data" / "tokenizer")
     for split in ("train", "valid"):
         write_shards(
-            folder / f"{split}.parquet", folder / "data" / "shards" / split, tokenizer, ShardsConfig()
+            prepared / f"{split}.parquet", folder / "data" / "shards" / split, tokenizer, ShardsConfig()
         )
     return folder
 
@@ -229,6 +237,9 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost(
         "vocab_size": vocab_size,
         "run_folder": run_folder,
         "on_rows": on_rows,
+        "bleu": validation_bleu(
+            params, corpus / "data" / "prepared" / "valid.parquet", corpus / "data" / "tokenizer"
+        ),
     }
     train_on_ray(params, **arguments)
     killer.join()
@@ -241,6 +252,7 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost(
     tensors, facts = read_checkpoint(latest)
     assert_same_weights(tensors, undisturbed)
     assert [row["step"] for row in facts["history"]] == STEPS
+    assert all(("valid_bleu" in row) == ("valid_loss" in row) for row in facts["history"])
     assert len(checkpoint_folders(run_folder)) == 2
     reported = [json.loads(line) for line in told.read_text().splitlines()]
     assert {step for steps, _ in reported for step in steps} == set(STEPS)
@@ -261,5 +273,6 @@ def test_a_fault_in_a_worker_is_told_in_one_line_and_not_tried_again(
             vocab_size=vocab_size,
             run_folder=tmp_path / "runs" / "diverging",
             on_rows=lambda rows, is_last: None,
+            bleu=None,
         )
     assert not (tmp_path / "runs" / "diverging" / "events.jsonl").exists()

@@ -164,5 +164,5 @@ def test_the_textbooks_models_share_their_shards_and_meet_in_the_chapter(finishe
             for stage in repo.index.graph
         }
     for name in variants(TEXTBOOK):
-        assert builds_on[f"train@{name}"] == {"tokenizer", "shards"}
+        assert builds_on[f"train@{name}"] == {"prepare", "tokenizer", "shards"}
         assert f"train@{name}" in builds_on["chapter"]

@@ -173,13 +173,13 @@ class TrainingConfig(Section):
     """Most sentence pairs in a micro-batch; null: as many as micro_batch_tokens allows."""
     micro_batches_per_step: PositiveInt = 2
     """Micro-batches summed into one optimiser step; they are dealt out over the workers."""
-    max_steps: PositiveInt = 4600
+    max_steps: PositiveInt = 4800
     """Optimiser steps in all."""
     optimizer: Literal["muon", "adam"] = "muon"
     """What moves the matrices within the network; embeddings, output layer and vectors are always Adam's."""
-    learning_rate: PositiveFloat = 2e-3
+    learning_rate: PositiveFloat = 6e-3
     """Highest learning rate, reached at the end of the warm-up."""
-    muon_rate: PositiveFloat = 5.0
+    muon_rate: PositiveFloat = 1.7
     """Muon's rate, as a multiple of the learning rate."""
     warmup_steps: NonNegativeInt = 400
     """Steps of linear rise from zero."""
@@ -195,8 +195,10 @@ class TrainingConfig(Section):
     """Longest gradient allowed; null does not clip."""
     label_smoothing: Fraction = 0.1
     """Share of the target probability spread over the vocabulary."""
-    validate_every: PositiveInt = 250
+    validate_every: PositiveInt = 300
     """Steps between validations; each also writes a checkpoint."""
+    bleu_sentences: NonNegativeInt = 500
+    """Validation sentences translated at each validation, by greedy search; 0 measures no BLEU."""
     patience: PositiveInt | None = None
     """Stop after this many validations without a better validation loss; null runs to max_steps."""
     average_checkpoints: PositiveInt = 1
@@ -222,7 +224,7 @@ class DecodingConfig(Section):
 
     beam_size: PositiveInt = 5
     """Hypotheses kept at each step; 1 is greedy search."""
-    length_penalty: NonNegativeFloat = 1.0
+    length_penalty: NonNegativeFloat = 0.6
     """Exponent of length in the score: log-probability / length ** length_penalty."""
     max_length_ratio: PositiveFloat = 2.0
     """A translation has at most this many times the source's tokens, plus 10."""

@@ -2,11 +2,16 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
+from safetensors.numpy import load_file as load_numpy_file
+from safetensors.numpy import save_file as save_numpy_file
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -15,7 +20,8 @@ from passerelle.data.tokenizer import Tokenizer, load_tokenizer
 from passerelle.files import sha256_of_file, whole_folder, write_json
 from passerelle.models import Model, build_model
 
-FORMAT = 1
+FORMAT = 2
+FILES = ("weights.safetensors", "tokenizer.model", "training_sentences.safetensors")
 
 
 @dataclass(frozen=True)
@@ -37,21 +43,25 @@ def save_model(
     model: ModelConfig,
     languages: LanguagesConfig,
     fingerprint: str,
+    training_sentences: Mapping[str, NDArray[np.uint64]],
 ) -> None:
-    """Write weights (by parameter name), tokenizer and configuration as `folder`, whole or not at all."""
+    """Write weights (by parameter name), tokenizer and configuration as `folder`, whole or not at all.
+
+    training_sentences: for `source` and `target` the hashes (`corpus.sentence_hashes`) of what it was trained on, so
+    that an evaluation on any of them can be refused.
+    """
     with whole_folder(folder) as temporary:
         save_file(
             {name: tensor.contiguous() for name, tensor in weights.items()}, temporary / "weights.safetensors"
         )
         shutil.copyfile(tokenizer_model, temporary / "tokenizer.model")
+        save_numpy_file(dict(training_sentences), temporary / "training_sentences.safetensors")
         content = {
             "format": FORMAT,
             "fingerprint": fingerprint,
             "languages": languages.model_dump(),
             "model": model.model_dump(),
-            "sha256": {
-                name: sha256_of_file(temporary / name) for name in ("weights.safetensors", "tokenizer.model")
-            },
+            "sha256": {name: sha256_of_file(temporary / name) for name in FILES},
         }
         write_json(temporary / "config.json", content)
 
@@ -93,3 +103,8 @@ def load_model(folder: Path, device: torch.device | None = None) -> LoadedModel:
         languages=LanguagesConfig.model_validate(config["languages"]),
         fingerprint=config["fingerprint"],
     )
+
+
+def training_sentences(folder: Path) -> dict[str, NDArray[np.uint64]]:
+    """What `save_model` was given of them; folder holds a model that `load_model` accepts."""
+    return dict(load_numpy_file(folder / "training_sentences.safetensors"))

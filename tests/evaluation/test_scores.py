@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from sacrebleu import corpus_bleu, corpus_chrf
 
+from passerelle.evaluation.corpus_statistics import check_texts
 from passerelle.evaluation.scores import (
     Resampling,
     bleu,
-    check_texts,
     chrf,
     first_references,
     sentence_chrf,

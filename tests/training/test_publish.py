@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from passerelle.config import LanguagesConfig, ModelConfig, TrainingConfig, TrainParams
+from passerelle.model_folder import training_sentences
 from passerelle.training.checkpoint import (
     checkpoint_folders,
     checkpoint_name,
@@ -27,6 +29,7 @@ from tiny import VOCAB_SIZE, run, tiny_config, tiny_pairs
 
 LOSSES = {10: 5.0, 20: 3.0, 30: 4.0, 40: 3.0, 50: 3.5}
 TWELVE = {"max_steps": 12, "validate_every": 4}  # and a row of history after 10
+SENTENCES = {"source": np.array([3, 2**63], np.uint64), "target": np.array([5], np.uint64)}
 MODEL = ModelConfig(d_model=12, num_heads=3, num_layers=2, d_ff=20)
 
 
@@ -108,6 +111,7 @@ def published(tmp_path: Path, run_folder: Path, **changed: Any) -> Any:
         tokenizer_model=tmp_path / "tokenizer.model",
         tokenizer=FakeTokenizer(),  # type: ignore[arg-type]
         valid_pairs=tiny_pairs(40, seed=2),
+        training_sentences=SENTENCES,
         model_folder=tmp_path / "model",
         metrics_path=tmp_path / "metrics" / "training.json",
         plots_folder=tmp_path / "plots",
@@ -134,6 +138,11 @@ def test_a_finished_run_leaves_model_metrics_and_curves(tmp_path: Path) -> None:
     assert metrics["averaged_valid_loss"] == pytest.approx(metrics["last_valid_loss"], abs=1e-6)
     config_file = json.loads((tmp_path / "model" / "config.json").read_text())
     assert config_file["fingerprint"] == "0123456789abcdef"
+    carried = training_sentences(tmp_path / "model")
+    assert {name: hashes.tolist() for name, hashes in carried.items()} == {
+        "source": [3, 2**63],
+        "target": [5],
+    }
     with (tmp_path / "plots" / "validation.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["step"] for row in rows] == ["4", "8", "12"]

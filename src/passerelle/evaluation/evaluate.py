@@ -5,23 +5,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from tqdm import tqdm
 
 from passerelle.config import DecodingConfig, EvaluationConfig
-from passerelle.corpus.typography import restore_typography, typography_accuracy
+from passerelle.corpus.typography import typography_accuracy
 from passerelle.decoding.translate import Translation, translate
 from passerelle.evaluation.attention_maps import attention_map, file_name, write_attention_map
+from passerelle.evaluation.held_out import HeldOut, read_held_out
 from passerelle.evaluation.plots import write_pictures
 from passerelle.evaluation.scores import (
     Resampling,
     Score,
     bleu,
-    check_texts,
     chrf,
     first_references,
     sentence_chrf,
@@ -29,7 +26,6 @@ from passerelle.evaluation.scores import (
 from passerelle.files import whole_folder, write_json
 from passerelle.model_folder import LoadedModel, load_model
 
-COLUMNS = ("source", "references", "group")
 DIGITS = 4
 """After the point, in the metrics file."""
 
@@ -59,14 +55,6 @@ class Evaluation:
         )
 
 
-@dataclass(frozen=True)
-class _TestSet:
-    sources: list[str]
-    references: list[list[str]]
-    """Of each source at least one, as cleaned text."""
-    groups: list[str]
-
-
 def evaluate(
     model_folder: Path,
     test_parquet: Path,
@@ -82,7 +70,7 @@ def evaluate(
     Scores compare the text as it is printed. Raises ValueError where model or test set are missing or not usable.
     """
     loaded = load_model(model_folder, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-    test = _read_test(test_parquet, loaded.languages.target)
+    test = read_held_out(test_parquet, loaded.languages.target)
     with whole_folder(folder) as temporary:
         _write_attention(loaded, evaluation.attention_sentences, decoding, temporary)
         beam, beam_speed = _translate(loaded, test.sources, decoding)
@@ -120,26 +108,6 @@ def _numbers(scores: dict[str, Score]) -> dict[str, float]:
     return numbers
 
 
-def _read_test(parquet: Path, language: str) -> _TestSet:
-    """The test sentences; references get the typography that translations have."""
-    if not parquet.is_file():
-        raise ValueError(f"{parquet}: no such file; run stage prepare first")
-    try:
-        table = pq.read_table(parquet)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{parquet}: not a Parquet file ({error}); run stage prepare again") from None
-    names = ", ".join(table.column_names)
-    if missing := set(COLUMNS) - set(table.column_names):
-        raise ValueError(f"{parquet}: lacks {sorted(missing)}, has {names}; run stage prepare again")
-    if not table.num_rows:
-        raise ValueError(f"{parquet}: no test sentences; raise split.test_sentences in params.yaml")
-    columns: list[Any] = [table.column(name).to_pylist() for name in COLUMNS]
-    sources, references, groups = columns
-    check_texts(sources, references)
-    printed = [[restore_typography(text, language) for text in texts] for texts in references]
-    return _TestSet(sources, printed, groups)
-
-
 def _translate(
     loaded: LoadedModel, sources: Sequence[str], decoding: DecodingConfig
 ) -> tuple[list[Translation], float]:
@@ -151,7 +119,7 @@ def _translate(
     return translations, len(sources) / (time.perf_counter() - start)
 
 
-def _write_translations(path: Path, test: _TestSet, translations: Sequence[Translation]) -> None:
+def _write_translations(path: Path, test: HeldOut, translations: Sequence[Translation]) -> None:
     """One JSON object a line: what was asked, what came, what was expected."""
     scores = sentence_chrf([translation.text for translation in translations], test.references)
     with path.open("w", encoding="utf-8", newline="\n") as file:

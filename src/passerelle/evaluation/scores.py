@@ -9,14 +9,13 @@ are, and scored, often. Groups, since sentences that share a source or a referen
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU, CHRF
 
-References = Sequence[Sequence[str]]
+from passerelle.evaluation.corpus_statistics import References, check_texts, score_of, statistics
 
 
 @dataclass(frozen=True)
@@ -69,48 +68,23 @@ def first_references(references: References) -> list[list[str]]:
     return [list(texts[:1]) for texts in references]
 
 
-def check_texts(hypotheses: Sequence[str], references: References) -> None:
-    """Raises ValueError unless there are hypotheses, and a list of references for each."""
-    if isinstance(hypotheses, str) or isinstance(references, str) or not hypotheses:
-        raise ValueError("nothing to score: expected a list of hypotheses and a list of lists of references")
-    for index, texts in enumerate(references):
-        if isinstance(texts, str) or not texts or not all(isinstance(text, str) for text in texts):
-            raise ValueError(
-                f"references of sentence {index}: expected a list of at least one text, "
-                f"found {str(texts)[:60]!r}"
-            )
-    if len(references) != len(hypotheses):
-        hint = ""
-        if {len(texts) for texts in references} == {len(hypotheses)}:
-            hint = (
-                "; they look transposed: give one list for each sentence, not one for each set of references"
-            )
-        raise ValueError(
-            f"{len(hypotheses)} hypotheses, but references for {len(references)} sentences{hint}"
-        )
-
-
 def _score(metric: Any, hypotheses: Sequence[str], references: References, resampling: Resampling) -> Score:
-    check_texts(hypotheses, references)
+    counts = statistics(metric, hypotheses, references)
     if len(resampling.groups) != len(hypotheses):
         raise ValueError(f"{len(hypotheses)} hypotheses, but groups for {len(resampling.groups)} sentences")
-    # sacreBLEU wants one list for each set of references, None where a sentence has no more.
-    sets = [list(texts) for texts in zip_longest(*references)]
-    statistics = np.array(metric._extract_corpus_statistics(hypotheses, sets), dtype=np.float64)
-    low, high = _interval(metric, statistics, resampling)
-    value = float(metric._compute_score_from_stats(statistics.sum(0)).score)
-    return Score(value, low, high, str(metric.get_signature()))
+    low, high = _interval(metric, counts, resampling)
+    return Score(score_of(metric, counts.sum(0)), low, high, str(metric.get_signature()))
 
 
-def _interval(metric: Any, statistics: NDArray[np.float64], resampling: Resampling) -> tuple[float, float]:
-    """The 2.5th and 97.5th percentile; statistics (N, K) are counts that add up over sentences."""
+def _interval(metric: Any, counts: NDArray[np.float64], resampling: Resampling) -> tuple[float, float]:
+    """The 2.5th and 97.5th percentile; counts (N, K) are counts that add up over sentences."""
     _, group = np.unique(np.array(resampling.groups), return_inverse=True)
-    totals = np.zeros((int(group.max()) + 1, statistics.shape[1]))
-    np.add.at(totals, group, statistics)
+    totals = np.zeros((int(group.max()) + 1, counts.shape[1]))
+    np.add.at(totals, group, counts)
     random = np.random.default_rng(resampling.seed)
     scores = []
     for _ in range(resampling.num_samples):
         drawn = np.bincount(random.integers(len(totals), size=len(totals)), minlength=len(totals))
-        scores.append(metric._compute_score_from_stats(drawn @ totals).score)
+        scores.append(score_of(metric, drawn @ totals))
     low, high = np.percentile(scores, [2.5, 97.5])
     return float(low), float(high)

@@ -1,8 +1,10 @@
 """The workers that train one model together, as training sees them; how they speak is the caller's matter."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
+import torch
 from torch import Tensor
 
 Reduce = Callable[[Tensor], None]
@@ -22,3 +24,12 @@ class Group:
 
 ALONE = Group(0, 1, lambda tensor: None)
 """A worker that has no others."""
+
+
+class Bleu(Protocol):
+    """How all workers together measure BLEU; can be pickled."""
+
+    def on(
+        self, device: torch.device, *, rank: int, num_workers: int, reduce: Reduce
+    ) -> Callable[[Mapping[str, Tensor]], float]:
+        """A worker's part: a function from parameters, by name, to BLEU, which all workers call together."""

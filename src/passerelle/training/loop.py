@@ -6,13 +6,13 @@ Every worker takes the same decisions, because they come from reduced numbers al
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from passerelle.config import TrainingConfig
 from passerelle.data.pairs import SentencePairs
@@ -40,9 +40,11 @@ class Report:
 
     step: int
     metrics: dict[str, float]
-    """valid_loss, valid_perplexity, best_valid_loss, tokens_per_second, seconds (of training steps so far)."""
+    """valid_loss, valid_perplexity, best_valid_loss, tokens_per_second, seconds (of training steps so far), and
+    valid_bleu where it is measured."""
     history: list[dict[str, float]]
-    """Rows since the last report: step, loss, learning_rate, gradient_norm, tokens_per_second; the last, valid_loss."""
+    """Rows since the last report: step, loss, learning_rate, gradient_norm, tokens_per_second; the last row has
+    valid_loss too, and valid_bleu where it is measured."""
     write: Callable[[Path], None]
     """Writes the whole state of training as a checkpoint into an empty folder."""
 
@@ -83,11 +85,13 @@ def train(
     group: Group,
     report: Callable[[Report], None],
     progress: Callable[[Progress], None],
+    validation_bleu: Callable[[Mapping[str, Tensor]], float] | None = None,
     resume_from: Path | None = None,
 ) -> None:
     """Train `model` (freshly initialised, the same on every worker) to max_steps or until patience ends.
 
-    `report` is called on every worker after the same steps. With resume_from, a checkpoint folder, training
+    `report` and validation_bleu, which takes the parameters by name, are called on every worker after the same
+    steps. With resume_from, a checkpoint folder, training
     continues behind its step; a finished one returns at once.
     """
     model.to(device)
@@ -113,6 +117,8 @@ def train(
         if is_due:
             batches_of_rank = validation_batches(valid_pairs, config, device, group)
             _judge(state, validation_loss(model, batches_of_rank, group, device))
+            if validation_bleu is not None:
+                state.history[-1]["valid_bleu"] = validation_bleu(master.parameters)
             report(_report(state, master, num_reported))
             num_reported, began = len(state.history), time.perf_counter()
 
@@ -165,7 +171,8 @@ def _progress(state: _State, config: TrainingConfig) -> Progress:
 
 
 def _report(state: _State, master: Master, num_reported: int) -> Report:
-    valid_loss = state.history[-1]["valid_loss"]
+    row = state.history[-1]
+    valid_loss = row["valid_loss"]
     assert state.best_valid_loss is not None
     return Report(
         step=state.step,
@@ -175,6 +182,7 @@ def _report(state: _State, master: Master, num_reported: int) -> Report:
             "best_valid_loss": state.best_valid_loss,
             "tokens_per_second": state.num_tokens / state.seconds,
             "seconds": state.seconds,
+            **({"valid_bleu": row["valid_bleu"]} if "valid_bleu" in row else {}),
         },
         history=state.history[num_reported:],
         write=partial(_write, state=state, master=master),

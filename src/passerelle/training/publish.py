@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from passerelle.config import TrainingConfig, TrainParams
@@ -35,6 +37,7 @@ logger = logging.getLogger(__name__)
 NUM_NEWEST_KEPT = 2
 """A damaged newest checkpoint must leave one to go back to."""
 CURVES = ("loss", "learning_rate", "gradient_norm", "tokens_per_second")
+VALIDATED = ("valid_loss", "valid_bleu")
 
 Facts = Mapping[str, Any]
 """What the training loop writes beside the tensors: step, history, counters."""
@@ -98,11 +101,15 @@ def publish(
     tokenizer_model: Path,
     tokenizer: Tokenizer,
     valid_pairs: SentencePairs,
+    training_sentences: Mapping[str, NDArray[np.uint64]],
     model_folder: Path,
     metrics_path: Path,
     plots_folder: Path,
 ) -> Published:
-    """Write the model folder, the metrics and the curves of a finished run."""
+    """Write the model folder, the metrics and the curves of a finished run.
+
+    training_sentences: by language side the hashes that the model carries (`model_folder.save_model`).
+    """
     sound = sound_checkpoints(run_folder)
     if not sound:
         raise ValueError(f"{run_folder}: holds no undamaged checkpoint; delete it and train again")
@@ -120,26 +127,27 @@ def publish(
         model=params.model,
         languages=params.languages,
         fingerprint=run_folder.name,
+        training_sentences=training_sentences,
     )
     metrics = _metrics(facts, weights)
     metrics["averaged_valid_loss"] = _loss_of(weights, params, tokenizer.vocab_size, valid_pairs)
     write_json(metrics_path, metrics)
     history = facts["history"]
     _write_csv(plots_folder / "training.csv", ("step", *CURVES), history)
-    _write_csv(
-        plots_folder / "validation.csv",
-        ("step", "valid_loss"),
-        [row for row in history if "valid_loss" in row],
-    )
+    validations = [row for row in history if "valid_loss" in row]
+    measured = [name for name in VALIDATED if name in validations[-1]]
+    _write_csv(plots_folder / "validation.csv", ("step", *measured), validations)
     return Published(metrics, history)
 
 
 def _metrics(facts: Facts, weights: Mapping[str, Tensor]) -> dict[str, float]:
-    valid_losses = [row["valid_loss"] for row in facts["history"] if "valid_loss" in row]
+    validations = [row for row in facts["history"] if "valid_loss" in row]
+    last = validations[-1]
     return {
         "steps": facts["step"],
         "best_valid_loss": facts["best_valid_loss"],
-        "last_valid_loss": valid_losses[-1],
+        "last_valid_loss": last["valid_loss"],
+        **({"last_valid_bleu": round(last["valid_bleu"], 4)} if "valid_bleu" in last else {}),
         "parameters": sum(tensor.numel() for tensor in weights.values()),
         "target_tokens": facts["num_tokens"],
         "train_seconds": round(facts["seconds"], 1),

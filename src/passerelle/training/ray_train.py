@@ -20,6 +20,7 @@ from passerelle.config import TrainParams
 from passerelle.data.pairs import open_shards
 from passerelle.training.checkpoint import latest_checkpoint, read_facts, save_checkpoint
 from passerelle.training.failure import fault, may_pass
+from passerelle.training.group import Bleu
 from passerelle.training.publish import is_run_finished, prune_checkpoints
 from passerelle.training.terminal import (
     LiveLine,
@@ -59,10 +60,17 @@ class Job:
     vocab_size: int
     run_folder: Path
     threads: int
+    bleu: Bleu | None
 
 
 def train_on_ray(
-    params: TrainParams, *, shards: Path, vocab_size: int, run_folder: Path, on_rows: OnRows
+    params: TrainParams,
+    *,
+    shards: Path,
+    vocab_size: int,
+    run_folder: Path,
+    on_rows: OnRows,
+    bleu: Bleu | None,
 ) -> None:
     """Train, or go on training, until the run is finished. Returns at once where it is.
 
@@ -80,7 +88,7 @@ def train_on_ray(
                 os.environ.get(VARIABLE, ""), nodes, params.training.micro_batches_per_step
             )
             print(beginning(run_folder, latest, workers, free), flush=True)
-            job = Job(params, shards.resolve(), vocab_size, run_folder.resolve(), workers.threads)
+            job = Job(params, shards.resolve(), vocab_size, run_folder.resolve(), workers.threads, bleu)
             with LiveLine(run_folder):
                 _fit(job, workers, on_rows)
     except (KeyboardInterrupt, SystemExit):  # Ray turns a termination signal into SystemExit
@@ -98,10 +106,7 @@ def _cluster() -> Iterator[tuple[list[Mapping[str, float]], Mapping[str, float]]
     import ray
 
     is_verbose = logger.isEnabledFor(logging.INFO)
-    logging_options = {
-        "log_to_driver": is_verbose,
-        "logging_level": logging.INFO if is_verbose else logging.ERROR,
-    }
+    level = logging.INFO if is_verbose else logging.ERROR
     local_options = {
         "include_dashboard": True,
         "dashboard_host": "127.0.0.1",
@@ -113,7 +118,8 @@ def _cluster() -> Iterator[tuple[list[Mapping[str, float]], Mapping[str, float]]
     try:
         if is_own:
             try:
-                ray.init(address, **logging_options, **(local_options if address == "local" else {}))
+                options = local_options if address == "local" else {}
+                ray.init(address, log_to_driver=is_verbose, logging_level=level, **options)
             except (ConnectionError, ray.exceptions.AuthenticationError) as error:
                 raise ValueError(f"RAY_ADDRESS={address}: Ray cannot join the cluster: {error}") from None
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -131,6 +137,7 @@ def _fit(job: Job, workers: Workers, on_rows: OnRows) -> None:
     from ray.train import FailureConfig, LoggingConfig, RunConfig, ScalingConfig, TrainingFailedError
     from ray.train.torch import TorchConfig, TorchTrainer
 
+    log_level = "INFO" if logger.isEnabledFor(logging.INFO) else "CRITICAL"
     trainer = TorchTrainer(
         _work,
         train_loop_config={"job": job},
@@ -145,9 +152,7 @@ def _fit(job: Job, workers: Workers, on_rows: OnRows) -> None:
                 max_failures=MOST_RESTARTS, controller_failure_limit=MOST_START_FAILURES
             ),
             callbacks=[_controller_callback(job.run_folder, on_rows)],
-            logging_config=LoggingConfig(
-                log_level="INFO" if logger.isEnabledFor(logging.INFO) else "CRITICAL"
-            ),
+            logging_config=LoggingConfig(log_level=log_level),
         ),
     )
     failures: list[BaseException] = []
@@ -229,6 +234,7 @@ def _work(config: dict[str, Any]) -> None:
         if num_workers > 1:
             torch.distributed.all_reduce(tensor)
 
+    bleu = job.bleu.on(get_device(), rank=rank, num_workers=num_workers, reduce=reduce) if job.bleu else None
     torch.manual_seed(params.training.seed)
     train(
         build_model(params.model, job.vocab_size),
@@ -239,5 +245,6 @@ def _work(config: dict[str, Any]) -> None:
         group=Group(rank, num_workers, reduce),
         report=report,
         progress=progress_writer(run_folder) if rank == 0 else lambda progress: None,
+        validation_bleu=bleu,
         resume_from=run_folder / name if name else None,
     )

@@ -67,10 +67,11 @@ def progress_line(progress: dict[str, Any]) -> str:
 
 
 def validation_line(step: int, metrics: Mapping[str, float]) -> str:
-    """`validation at step 250: loss 3.210, perplexity 24.8, the best so far`."""
+    """`validation at step 250: loss 3.210, perplexity 24.8, BLEU 12.3, the best so far`."""
     note = ", the best so far" if metrics["valid_loss"] <= metrics["best_valid_loss"] else ""
     loss, perplexity = metrics["valid_loss"], metrics["valid_perplexity"]
-    return f"validation at step {step}: loss {loss:.3f}, perplexity {perplexity:,.1f}{note}"
+    bleu = f", BLEU {metrics['valid_bleu']:.1f}" if "valid_bleu" in metrics else ""
+    return f"validation at step {step}: loss {loss:.3f}, perplexity {perplexity:,.1f}{bleu}{note}"
 
 
 def beginning(run_folder: Path, latest: Path | None, workers: Workers, free: Mapping[str, float]) -> str:
