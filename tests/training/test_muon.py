@@ -8,7 +8,7 @@ from passerelle.config import ModelConfig
 from passerelle.models import build_model
 from passerelle.training.group import ALONE, Group
 from passerelle.training.master import make_master
-from passerelle.training.muon import MOMENTUM, Muon, make_muon, muon_step, orthogonalised
+from passerelle.training.muon import MOMENTUM, NUM_ITERATIONS, Muon, make_muon, muon_step, orthogonalised
 from tiny import VOCAB_SIZE, tiny_config, tiny_model
 
 SHAPES = {"wide": (5, 12), "tall": (12, 5), "square": (7, 7), "other_square": (7, 7), "other_wide": (5, 12)}
@@ -33,14 +33,16 @@ def test_steps_are_those_of_torch() -> None:
     """torch computes in bfloat16; so does this here."""
     ours, theirs = random_parameters(1), random_parameters(1)
     muon = make_muon(ours)
-    reference = torch.optim.Muon(theirs.values(), lr=0.03, weight_decay=0.1, momentum=MOMENTUM)
+    reference = torch.optim.Muon(
+        theirs.values(), lr=0.03, weight_decay=0.1, momentum=MOMENTUM, ns_steps=NUM_ITERATIONS
+    )
     for step in range(4):
         set_gradients(ours, step)
         set_gradients(theirs, step)
         move(muon, dtype=torch.bfloat16)
         reference.step()
     for name, parameter in ours.items():
-        torch.testing.assert_close(parameter, theirs[name], atol=4e-3, rtol=0)  # four steps of about 0.03
+        torch.testing.assert_close(parameter, theirs[name], atol=5e-3, rtol=0)  # four steps of about 0.03
         assert not torch.equal(parameter, random_parameters(1)[name])
 
 

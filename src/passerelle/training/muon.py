@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from passerelle.training.group import Group
 
 MOMENTUM = 0.95
-NUM_ITERATIONS = 5
+NUM_ITERATIONS = 4
+"""One fewer than Jordan et al. take, which saves a fifth of Muon's arithmetic."""
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the iteration's polynomial; chosen by Jordan et al. to raise small singular values fastest."""
 
