@@ -8,7 +8,9 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from passerelle.files import CHUNK_BYTES, sha256_of_file, whole_file, whole_folder, write_json
 
@@ -95,13 +97,14 @@ def test_permissions_follow_the_umask(tmp_path: Path, umask: int, file_mode: int
     try:
         with whole_file(tmp_path / "file") as temporary:
             temporary.write_text("x")
-        with whole_folder(tmp_path / "folder"):
-            pass
+        with whole_folder(tmp_path / "folder") as temporary:
+            save_file({"x": np.zeros(1)}, temporary / "weights")
         assert os.umask(umask) == umask  # and it is left as it was
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == file_mode
     assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == folder_mode
+    assert stat.S_IMODE((tmp_path / "folder" / "weights").stat().st_mode) == file_mode
 
 
 def write_file_and_folder(path: Path) -> None:

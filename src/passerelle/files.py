@@ -44,6 +44,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         for member in sorted(temporary.rglob("*")):
+            member.chmod((0o777 if member.is_dir() else 0o666) & ~_umask())  # some libraries write 0o600
             _sync(member)
         temporary.chmod(0o777 & ~_umask())
         if path.exists():
