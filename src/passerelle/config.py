@@ -222,14 +222,31 @@ class TrainingConfig(Section):
 class DecodingConfig(Section):
     """How translations are searched for (stage `evaluate`, `passerelle translate`)."""
 
+    method: Literal["beam", "sample"] = "beam"
+    """The likeliest translations, or translations drawn at random."""
     beam_size: PositiveInt = 5
     """Hypotheses kept at each step; 1 is greedy search."""
+    length_rule: Literal["plain", "wu"] = "plain"
+    """What a hypothesis's log-probability is divided by: length ** length_penalty, or, after Wu et al. 2016
+    (eq. 14), ((5 + length) / 6) ** length_penalty."""
     length_penalty: NonNegativeFloat = 0.6
-    """Exponent of length in the score: log-probability / length ** length_penalty."""
+    """The exponent; a larger one prefers longer translations, and 0 the likeliest."""
+    temperature: PositiveFloat = 1.0
+    """Of sampling: logits are divided by it; below 1 likely tokens become likelier."""
+    top_k: PositiveInt | None = None
+    """Of sampling: only so many of the likeliest tokens; null: all."""
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Of sampling: only the likeliest tokens whose probabilities just reach this sum; null: all."""
+    seed: NonNegativeInt = 0
+    """Of sampling: another seed, other translations."""
     max_length_ratio: PositiveFloat = 2.0
     """A translation has at most this many times the source's tokens, plus 10."""
     max_length: PositiveInt = 200
     """And never more tokens than this."""
+    max_source_tokens: Annotated[int, Field(ge=8)] = 128
+    """A longer source is translated in parts, or cut."""
+    long_lines: Literal["split", "cut"] = "split"
+    """What becomes of a longer source: split into sentences, or cut with a warning."""
     batch_tokens: PositiveInt = 8192
     """Padded source tokens times beam decoded together; changes memory and speed only."""
 
@@ -243,6 +260,14 @@ class EvaluationConfig(Section):
     """Seed of the resampling."""
     attention_sentences: list[str] = []
     """Source sentences whose attention is dumped and drawn."""
+    attention_indices: list[NonNegativeInt] = []
+    """And test sentences, by their number from 0."""
+    attention_worst: NonNegativeInt = 0
+    """And so many test sentences of the lowest score."""
+    attention_dump: bool = False
+    """Whether the attention of the whole test set is written too, as Arrow."""
+    report_sentences: PositiveInt = 20
+    """Translations that the report shows of the best, the worst, and drawn at random, each."""
 
 
 class Params(Section):

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,14 +72,7 @@ def load_model(folder: Path, device: torch.device | None = None) -> LoadedModel:
 
     Raises ValueError where a file is missing, damaged or of another format.
     """
-    config_path = folder / "config.json"
-    if not config_path.is_file():
-        raise ValueError(f"{folder}: not a model folder (no config.json); the stage `train` writes one")
-    config = json.loads(config_path.read_text(encoding="utf-8"))
-    if config.get("format") != FORMAT:
-        raise ValueError(
-            f"{config_path}: format {config.get('format')!r}, but this version reads {FORMAT}; train again"
-        )
+    config = read_config(folder)
     for name, expected in config["sha256"].items():
         found = sha256_of_file(folder / name) if (folder / name).is_file() else "no file"
         if found != expected:
@@ -103,6 +97,19 @@ def load_model(folder: Path, device: torch.device | None = None) -> LoadedModel:
         languages=LanguagesConfig.model_validate(config["languages"]),
         fingerprint=config["fingerprint"],
     )
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The model's config.json; ValueError where there is none, or one of another format."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise ValueError(f"{folder}: not a model folder (no config.json); the stage `train` writes one")
+    config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if config.get("format") != FORMAT:
+        raise ValueError(
+            f"{path}: format {config.get('format')!r}, but this version reads {FORMAT}; train again"
+        )
+    return config
 
 
 def training_sentences(folder: Path) -> dict[str, NDArray[np.uint64]]:

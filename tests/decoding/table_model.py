@@ -2,10 +2,14 @@
 
 import random
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+
+from passerelle.data.special import BOS, PAD
+from passerelle.decoding.hypothesis import Hypothesis
+from passerelle.decoding.search import search
 
 WORDS = (4, 5, 6, 7)
 VOCAB_SIZE = 8  # PAD, UNK, BOS are never emitted: EOS and four words are left
@@ -50,3 +54,28 @@ class TableModel:
             step = [self.logits(s, p) for s, p in zip(memory.rows, prefixes, strict=True)]
             logits.append(torch.stack(step))
         return torch.stack(logits, dim=1), Table(tuple(prefixes))
+
+
+def pad(sentences: list[list[int]], extra: int = 0) -> tuple[Tensor, Tensor]:
+    """source (N, S) with so many columns of padding more than needed, and source_lengths (N,)."""
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    source = torch.full((len(sentences), int(lengths.max()) + extra), PAD)
+    for row, sentence in zip(source, sentences, strict=True):
+        row[: len(sentence)] = torch.tensor(sentence)
+    return source, lengths
+
+
+def run_search(
+    model: object, sentences: list[list[int]], max_lengths: list[int], *, extra: int = 0, **settings: Any
+) -> list[list[Hypothesis]]:
+    defaults = {"beam_size": 3, "length_penalty": 1.0}
+    return search(
+        model, *pad(sentences, extra), max_lengths=torch.tensor(max_lengths), **(defaults | settings)
+    )
+
+
+def log_prob_of(model: TableModel, source: list[int], ids: tuple[int, ...]) -> float:
+    """Teacher-forced, token by token, in float64."""
+    prefixes = [(BOS, *ids[:t]) for t in range(len(ids))]
+    steps = (model.logits(tuple(source), prefix).double().log_softmax(-1) for prefix in prefixes)
+    return sum(float(step[token]) for step, token in zip(steps, ids, strict=True))

@@ -9,22 +9,30 @@ from passerelle.config import DecodingConfig, EvaluateParams, load_params
 if TYPE_CHECKING:
     from passerelle.model_folder import LoadedModel
 
+EPILOG = (
+    "The section decoding of params.yaml beside the model's folder says how translations are searched for; without "
+    "that file, the defaults do."
+)
+
 
 def add_model(command: argparse.ArgumentParser) -> None:
     """The argument `--model`."""
     command.add_argument("--model", type=Path, default=Path("model"), help="folder of the model (model)")
-    command.epilog = (
-        "The section decoding of params.yaml beside the model's folder says how translations are searched "
-        "for; without that file, the defaults do."
-    )
+    command.epilog = EPILOG
 
 
-def load(folder: Path) -> tuple["LoadedModel", DecodingConfig]:
-    """The model, and the settings of the pipeline that made it."""
-    params = folder.resolve().parent / "params.yaml"
-    decoding = load_params(EvaluateParams, params).decoding if params.is_file() else DecodingConfig()
+def load(folder: Path, *others: Path) -> tuple["LoadedModel", DecodingConfig]:
+    """The model, and the settings of the pipeline that made it; with others beside it, all of them as one model."""
+    decoding = load_decoding(folder)
     import torch
 
-    from passerelle.model_folder import load_model
+    from passerelle.decoding.ensemble import load_ensemble
 
-    return load_model(folder, torch.device("cuda" if torch.cuda.is_available() else "cpu")), decoding
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return load_ensemble([folder, *others], device), decoding
+
+
+def load_decoding(folder: Path) -> DecodingConfig:
+    """The settings of the pipeline that made the model in the folder."""
+    params = folder.resolve().parent / "params.yaml"
+    return load_params(EvaluateParams, params).decoding if params.is_file() else DecodingConfig()

@@ -4,7 +4,8 @@ The beam of a sentence has `beam_size` places. At each step the best continuatio
 log-probability, take the free places. One that ends there (EOS, or the sentence's maximum length) keeps its
 place and leaves the batch, and the sentence is done when all places are kept. So beam 1 is greedy search, and
 what has ended costs nothing. A sentence is also done as soon as no live hypothesis can enter its `num_best`
-best. That is exact: log-probabilities only fall, and none is divided by more than the longest length is.
+best. That is exact under each length rule: log-probabilities only fall, and none is divided by more than the
+longest length is.
 
 Shapes: N sentences, R live hypotheses of all of them, T tokens so far, W beam width, K continuations of one
 hypothesis, C continuations that took a place, V vocabulary.
@@ -18,24 +19,9 @@ import torch
 from torch import Tensor
 
 from passerelle.data.special import BOS, EOS
+from passerelle.decoding.hypothesis import Hypothesis, LengthRule, divisor
+from passerelle.decoding.next_tokens import likeliest
 from passerelle.nn.model import Seq2Seq
-
-# PAD, UNK and BOS have the ids below EOS: a translation never contains them.
-FIRST_ALLOWED = EOS
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One translation as token ids."""
-
-    ids: tuple[int, ...]
-    """Generated tokens: without BOS, with EOS last where it is finished."""
-    log_prob: float
-    """Sum of the tokens' natural log-probabilities, EOS included."""
-    score: float
-    """log_prob / length ** length_penalty, where length = len(ids) counts EOS."""
-    is_finished: bool
-    """False where the maximum length was reached without EOS."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +62,7 @@ def search(
     beam_size: int,
     length_penalty: float,
     max_lengths: Tensor,
+    length_rule: LengthRule = "plain",
     num_best: int = 1,
 ) -> list[list[Hypothesis]]:
     """For each sentence its num_best best hypotheses (fewer where beam_size or the model allows fewer).
@@ -95,7 +82,7 @@ def search(
     )
     last = torch.full_like(source[:, :1], BOS)
     places = torch.full_like(max_lengths, beam_size)
-    ended = _Ended(num_best, length_penalty, max_lengths)
+    ended = _Ended(num_best, length_penalty, length_rule, max_lengths)
     length = 0
     while live.sentence.numel():
         length += 1
@@ -121,14 +108,8 @@ def _choose(logits: Tensor, live: _Live, places: Tensor, beam_size: int) -> _Cho
     logits (R, V), places (N,).
     """
     num_sentences = places.size(0)
-    log_probs = logits.float().log_softmax(-1)[:, FIRST_ALLOWED:]
-    width = min(beam_size, log_probs.size(1))
-    values, tokens = log_probs.topk(width, dim=1)  # (R, K)
-    if not (values[:, 0] > -math.inf).all():
-        raise ValueError(
-            f"the model gives no token a probability after {live.tokens.size(1)} tokens (NaN or infinite "
-            "logits); its weights are damaged: train it again"
-        )
+    values, tokens = likeliest(logits, beam_size)  # (R, K)
+    width = values.size(1)
     counts = live.sentence.bincount(minlength=num_sentences)
     first_rows = counts.cumsum(0) - counts  # (N,)
     slots = torch.arange(live.sentence.size(0), device=logits.device) - first_rows[live.sentence]
@@ -139,7 +120,7 @@ def _choose(logits: Tensor, live: _Live, places: Tensor, beam_size: int) -> _Cho
     sentence, rank = is_kept.nonzero(as_tuple=True)
     place = place[sentence, rank]  # (C,), of W * K
     parent = first_rows[sentence] + place // width
-    return _Chosen(sentence, parent, tokens[parent, place % width] + FIRST_ALLOWED, best[sentence, rank])
+    return _Chosen(sentence, parent, tokens[parent, place % width], best[sentence, rank])
 
 
 def _follow(memory: Any, state: Any, live: _Live, chosen: _Chosen) -> tuple[Any, Any]:
@@ -155,11 +136,14 @@ def _follow(memory: Any, state: Any, live: _Live, chosen: _Chosen) -> tuple[Any,
 class _Ended:
     """The hypotheses that have ended, by sentence."""
 
-    def __init__(self, num_best: int, length_penalty: float, max_lengths: Tensor) -> None:
+    def __init__(
+        self, num_best: int, length_penalty: float, length_rule: LengthRule, max_lengths: Tensor
+    ) -> None:
         self.num_best = num_best
         self.length_penalty = length_penalty
+        self.length_rule: LengthRule = length_rule
         self.hypotheses: list[list[Hypothesis]] = [[] for _ in range(max_lengths.size(0))]
-        self.most = max_lengths.float() ** length_penalty
+        self.most = divisor(max_lengths.float(), length_penalty, length_rule)
         """(N,), what the log-probability of the longest possible hypothesis is divided by."""
         self.to_beat = torch.full_like(self.most, -math.inf)
         """(N,), score of the num_best-th best finished hypothesis."""
@@ -167,10 +151,10 @@ class _Ended:
     def add(self, leaving: _Chosen, tokens: Tensor) -> None:
         """Take up hypotheses that end with their token; tokens (R, T) are those of their parents."""
         ids = torch.cat((tokens[leaving.parent], leaving.token.unsqueeze(1)), dim=1).tolist()
-        divisor = (tokens.size(1) + 1) ** self.length_penalty
+        divided_by = divisor(float(tokens.size(1) + 1), self.length_penalty, self.length_rule)
         log_probs = leaving.log_prob.tolist()
         for index, row, log_prob in zip(leaving.sentence.tolist(), ids, log_probs, strict=True):
-            hypothesis = Hypothesis(tuple(row), log_prob, log_prob / divisor, row[-1] == EOS)
+            hypothesis = Hypothesis(tuple(row), log_prob, log_prob / divided_by, row[-1] == EOS)
             self.hypotheses[index].append(hypothesis)
             finished = sorted((h.score for h in self.hypotheses[index] if h.is_finished), reverse=True)
             if len(finished) >= self.num_best:

@@ -1,4 +1,4 @@
-"""Sentences to translations: cleaning, batches of like length, search, and the target's typography."""
+"""Lines to translations: cleaning, cutting what is too long, batches of like length, decoding, typography."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,18 @@ from passerelle.config import DecodingConfig
 from passerelle.corpus.clean import clean_text
 from passerelle.corpus.typography import restore_typography
 from passerelle.data.special import EOS, PAD
-from passerelle.decoding.search import Hypothesis, search
+from passerelle.decoding.hypothesis import Hypothesis
+from passerelle.decoding.long_lines import split_text
+from passerelle.decoding.sampling import sample, uniform_draws
+from passerelle.decoding.search import search
 from passerelle.model_folder import LoadedModel
+
+Progress = Callable[[int], object]
 
 
 @dataclass(frozen=True)
 class Translation:
-    """What became of one source sentence."""
+    """What became of one source line."""
 
     source: str
     """As it was given."""
@@ -25,40 +30,85 @@ class Translation:
     raw: str
     """The translation in the uniform form of training (`clean_text`)."""
     ids: tuple[int, ...]
-    """Its tokens, EOS last where it is finished; none for an empty source."""
+    """Its tokens, EOS last where it is finished; none for an empty source. Those of several parts in a row."""
     log_prob: float
     """Natural log-probability of the tokens."""
     score: float
-    """What the search ranks by: log_prob / length ** length_penalty."""
+    """What the search ranks by (`hypothesis.divisor`); the sum over the parts."""
     is_finished: bool
-    """False where the maximum length cut it."""
+    """False where the maximum length cut it, or a part of it."""
+    source_ids: tuple[int, ...] = ()
+    """The tokens that the model read, EOS last; those of several parts in a row."""
+    num_parts: int = 1
+    """How many pieces the line was translated in: more than one where it is too long, none for an empty source."""
+    is_cut: bool = False
+    """True where only the beginning of the source was translated."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What the model reads of one line."""
+
+    parts: tuple[tuple[int, ...], ...]
+    """Token ids of each, EOS last; none for a line without text."""
+    is_cut: bool
 
 
 def translate(
     loaded: LoadedModel,
     sentences: Sequence[str],
     config: DecodingConfig,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress | None = None,
 ) -> list[Translation]:
     """One translation for each sentence, in their order; a sentence without text has an empty one.
 
     Sentences are decoded together with others of like length; that changes the speed only. After each batch
     progress is called with the number of sentences done by it.
     """
-    sources = encode_sources(loaded, sentences)
-    translations = [Translation(sentence, "", "", (), 0.0, 0.0, True) for sentence in sentences]
-    filled = [index for index, source in enumerate(sources) if source]
+    return [best for best, *_ in translate_n_best(loaded, sentences, config, 1, progress)]
+
+
+def translate_n_best(
+    loaded: LoadedModel,
+    sentences: Sequence[str],
+    config: DecodingConfig,
+    num_best: int = 1,
+    progress: Progress | None = None,
+) -> list[list[Translation]]:
+    """The num_best best translations of each sentence, best first (where config says so, as many samples).
+
+    They differ in their tokens; now and then two have the same text. There are fewer where the model allows fewer,
+    and a sentence without text has one, which is empty. The first is that of `translate`.
+    Raises ValueError where the beam is narrower than num_best.
+    """
+    if config.method == "beam" and num_best > config.beam_size:
+        raise ValueError(
+            f"{num_best} translations of each sentence are asked for, but decoding.beam_size is "
+            f"{config.beam_size}: raise it, or ask for no more than that"
+        )
+    sources = _read_sources(loaded, sentences, config)
+    parts = [(index, part) for index, source in enumerate(sources) for part in source.parts]
+    num_open = [len(source.parts) for source in sources]
     if progress:
-        progress(len(sentences) - len(filled))
-    lengths = [len(sources[index]) for index in filled]
-    for positions in batches(lengths, config.batch_tokens // config.beam_size):
-        indices = [filled[position] for position in positions]
-        hypotheses = _decode(loaded, [sources[index] for index in indices], config)
-        for index, hypothesis in zip(indices, hypotheses, strict=True):
-            translations[index] = _translation(loaded, sentences[index], hypothesis)
+        progress(num_open.count(0))
+    found: list[list[Hypothesis]] = [[] for _ in parts]
+    num_together = num_best if config.method == "sample" else config.beam_size
+    for positions in batches([len(part) for _, part in parts], config.batch_tokens // num_together):
+        hypotheses = _decode(loaded, [parts[position][1] for position in positions], config, num_best)
+        for position, of_part in zip(positions, hypotheses, strict=True):
+            found[position] = of_part
+            num_open[parts[position][0]] -= 1
         if progress:
-            progress(len(indices))
-    return translations
+            indices = {parts[position][0] for position in positions}
+            progress(sum(num_open[index] == 0 for index in indices))
+    rest = iter(found)
+    return [
+        [
+            _translation(loaded, sentence, source, joined)
+            for joined in _joined([next(rest) for _ in source.parts], config, num_best)
+        ]
+        for sentence, source in zip(sentences, sources, strict=True)
+    ]
 
 
 def encode_sources(loaded: LoadedModel, sentences: Sequence[str]) -> list[list[int]]:
@@ -84,31 +134,93 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         start += size
 
 
-def _decode(loaded: LoadedModel, sources: list[list[int]], config: DecodingConfig) -> list[Hypothesis]:
-    """The best hypothesis for each source."""
+def _read_sources(loaded: LoadedModel, sentences: Sequence[str], config: DecodingConfig) -> list[_Source]:
+    """What the model reads of each sentence: parts of at most max_source_tokens, not counting EOS."""
+    most = config.max_source_tokens
+
+    def long(sentence: str, ids: Sequence[int]) -> _Source:
+        if config.long_lines == "cut":
+            return _Source(((*ids[:most], EOS),), is_cut=True)
+        encode = loaded.tokenizer.encode
+        text = clean_text(sentence, loaded.languages.source)
+        pieces = map(encode, split_text(text, lambda piece: len(encode(piece)) <= most))
+        return _Source(tuple((*piece, EOS) for piece in pieces if piece), is_cut=False)
+
+    return [
+        long(sentence, ids) if len(ids) > most + 1 else _Source((tuple(ids),) if ids else (), is_cut=False)
+        for sentence, ids in zip(sentences, encode_sources(loaded, sentences), strict=True)
+    ]
+
+
+def _decode(
+    loaded: LoadedModel, sources: Sequence[tuple[int, ...]], config: DecodingConfig, num_best: int
+) -> list[list[Hypothesis]]:
+    """The best num_best hypotheses for each source, or as many samples."""
     source, source_lengths = pad_sources(sources, loaded.model.output.weight.device)
     num_tokens = source_lengths - 1  # without EOS
     max_lengths = ((num_tokens * config.max_length_ratio).long() + 10).clamp(max=config.max_length)
-    found = search(
+    if config.method == "beam":
+        return search(
+            loaded.model,
+            source,
+            source_lengths,
+            beam_size=config.beam_size,
+            length_penalty=config.length_penalty,
+            length_rule=config.length_rule,
+            max_lengths=max_lengths,
+            num_best=num_best,
+        )
+    longest = int(max_lengths.max())
+    draws = [uniform_draws(sources, longest, seed=config.seed, number=number) for number in range(num_best)]
+    samples = sample(
         loaded.model,
-        source,
-        source_lengths,
-        beam_size=config.beam_size,
+        source.repeat(num_best, 1),
+        source_lengths.repeat(num_best),
+        draws=torch.cat(draws).to(source.device),
+        temperature=config.temperature,
+        top_k=config.top_k,
+        top_p=config.top_p,
         length_penalty=config.length_penalty,
-        max_lengths=max_lengths,
+        length_rule=config.length_rule,
+        max_lengths=max_lengths.repeat(num_best),
     )
-    return [hypotheses[0] for hypotheses in found]
+    return [samples[index :: len(sources)] for index in range(len(sources))]
 
 
-def _translation(loaded: LoadedModel, sentence: str, hypothesis: Hypothesis) -> Translation:
+def _joined(
+    parts: Sequence[Sequence[Hypothesis]], config: DecodingConfig, num_best: int
+) -> list[tuple[Hypothesis, ...]]:
+    """From the hypotheses of each part those of the whole: the num_best best by finished parts, then by score.
+
+    Since both are sums over the parts, a best whole has a best beginning.
+    """
+    if parts and (config.method == "sample" or num_best == 1):
+        return list(zip(*parts, strict=True))
+    wholes: list[tuple[Hypothesis, ...]] = [()]
+    for hypotheses in parts:
+        longer = [(*whole, hypothesis) for whole in wholes for hypothesis in hypotheses]
+        wholes = sorted(longer, key=_rank, reverse=True)[:num_best]
+    return wholes
+
+
+def _rank(whole: Sequence[Hypothesis]) -> tuple[int, float]:
+    return sum(part.is_finished for part in whole), sum(part.score for part in whole)
+
+
+def _translation(
+    loaded: LoadedModel, sentence: str, source: _Source, parts: Sequence[Hypothesis]
+) -> Translation:
     language = loaded.languages.target
-    raw = clean_text(loaded.tokenizer.decode(hypothesis.ids), language)
+    raw = clean_text(" ".join(loaded.tokenizer.decode(part.ids) for part in parts), language)
     return Translation(
         source=sentence,
         text=restore_typography(raw, language),
         raw=raw,
-        ids=hypothesis.ids,
-        log_prob=hypothesis.log_prob,
-        score=hypothesis.score,
-        is_finished=hypothesis.is_finished,
+        ids=tuple(token for part in parts for token in part.ids),
+        log_prob=sum((part.log_prob for part in parts), 0.0),
+        score=sum((part.score for part in parts), 0.0),
+        is_finished=all(part.is_finished for part in parts),
+        source_ids=tuple(token for part in source.parts for token in part),
+        num_parts=len(parts),
+        is_cut=source.is_cut,
     )
