@@ -2,9 +2,6 @@
 
 import json
 import math
-import shutil
-import socket
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
+from conftest import SECRET
 from passerelle.run_log import LONGEST_PARAM, flattened
 from passerelle.tracking import Curves, open_run
 from passerelle.tracking_address import address_of, without_password
@@ -20,43 +18,13 @@ from small_model import write_small_model
 
 FINGERPRINT = "0123456789abcdef"
 ROWS = [{"step": step, "loss": 9.0 / step, "learning_rate": 0.1} for step in (10, 20, 30, 40)]
-SECRET = "open-sesame"
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries below MLflow warn of one another
-
-
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with MLflow's tables, which take seconds to make."""
-    path = tmp_path_factory.mktemp("store") / "mlflow.db"
-    MlflowClient(f"sqlite:///{path}", f"sqlite:///{path}").search_experiments()
-    return path
-
-
-@pytest.fixture
-def store(empty_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty store for one test, in the environment; the working folder is `corpus`."""
-    shutil.copyfile(empty_store, tmp_path / "mlflow.db")
-    (tmp_path / "corpus").mkdir()
-    monkeypatch.chdir(tmp_path / "corpus")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
-    monkeypatch.setenv("_MLFLOW_SERVER_ARTIFACT_ROOT", str(tmp_path / "mlartifacts"))
-    for name in ("DVC_ROOT", "DVC_EXP_NAME", "MLFLOW_EXPERIMENT_NAME"):
-        monkeypatch.delenv(name, raising=False)
-    return tmp_path / "mlflow.db"
 
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
     return tmp_path / "runs" / FINGERPRINT
-
-
-@pytest.fixture
-def dead_server() -> Iterator[str]:
-    """An address where nobody listens, with a password in it."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield f"http://ada:{SECRET}@127.0.0.1:{taken.getsockname()[1]}"
 
 
 def client(store: Path) -> MlflowClient:

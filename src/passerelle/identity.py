@@ -18,6 +18,8 @@ LIBRARIES = (
     "pyarrow",
     "sentencepiece",
     "safetensors",
+    "sacrebleu",
+    "rapidfuzz",
 )
 DVC_VARIABLES = ("DVC_STAGE", "DVC_EXP_NAME", "DVC_EXP_BASELINE_REV")
 BUT_RESULTS = (
@@ -38,7 +40,8 @@ def identity(root: Path) -> dict[str, str]:
 
 def uncommitted_changes(root: Path) -> str:
     """What differs between the working tree's tracked files and the last commit."""
-    return (_git(root, "diff", "HEAD", "--", *BUT_RESULTS) or "")[:MOST_DIFF_CHARACTERS]
+    changes = _git(root, "diff", "--no-color", "--no-ext-diff", "--binary", "HEAD", "--", *BUT_RESULTS)
+    return (changes or "")[:MOST_DIFF_CHARACTERS]
 
 
 def _code(root: Path) -> dict[str, str]:
@@ -62,7 +65,7 @@ def _git(root: Path, *arguments: str) -> str | None:
         result = subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    return result.stdout.strip()
+    return result.stdout.rstrip("\n")
 
 
 def _data(lock: Path) -> dict[str, str]:

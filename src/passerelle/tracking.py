@@ -6,7 +6,6 @@ delays or stops the work: see `sending`. What an unreachable server misses is ke
 """
 
 import json
-import logging
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from passerelle.tracking_address import (
     address_of,
     awaited_id,
     check_answers,
+    client_of,
     keep_id,
     kept_id,
     without_password,
@@ -103,13 +103,7 @@ class _Mlflow:
             raise
 
     def _connect(self) -> None:
-        for name, value in self._address.environment.items():
-            os.environ.setdefault(name, value)
-        from mlflow import MlflowClient
-
-        for library in ("mlflow", "alembic"):
-            logging.getLogger(library).setLevel(logging.getLogger().getEffectiveLevel())
-        client = MlflowClient(self._address.uri)
+        client = client_of(self._address)
         if self._is_owner:
             self._run_id = _kept_id(client, self._address) or _tagged_id(client, self._address)
             self._run_id = self._run_id or _new_id(client, self._address)

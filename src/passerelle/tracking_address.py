@@ -1,6 +1,7 @@
 """Where runs are recorded: the MLflow server of the environment, else a database in the root."""
 
 import json
+import logging
 import os
 import re
 import socket
@@ -8,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -101,6 +103,17 @@ def check_answers(uri: str) -> None:
         socket.create_connection((parts.hostname, parts.port or PORTS[scheme]), CONNECT_SECONDS).close()
     except OSError as error:
         raise ConnectionError(f"does not answer ({error})") from None
+
+
+def client_of(address: Address) -> Any:
+    """MLflow's client for the address. Imports MLflow, which takes seconds."""
+    for name, value in address.environment.items():
+        os.environ.setdefault(name, value)
+    from mlflow import MlflowClient
+
+    for library in ("mlflow", "alembic"):
+        logging.getLogger(library).setLevel(logging.getLogger().getEffectiveLevel())
+    return MlflowClient(address.uri)
 
 
 def without_password(text: str) -> str:
