@@ -6,17 +6,20 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sacrebleu import corpus_bleu, corpus_chrf
+from sacrebleu import corpus_bleu, corpus_chrf, corpus_ter
 
 from passerelle.evaluation.corpus_statistics import check_texts
 from passerelle.evaluation.scores import (
     Resampling,
     bleu,
     chrf,
+    chrf_pp,
     first_references,
     sentence_chrf,
+    ter,
 )
 
 WORDS = [
@@ -61,21 +64,57 @@ def resampling(groups: Sequence[str] | int, num_samples: int = 100, seed: int = 
     return Resampling(groups, num_samples, seed)
 
 
-def test_scores_equal_those_of_the_sacrebleu_command(tmp_path: Path) -> None:
-    # The command cannot be told of missing references, but one given twice counts once.
-    most = max(len(texts) for texts in REFERENCES)
-    padded = [[*texts, *texts[:1] * (most - len(texts))] for texts in REFERENCES]
-    paths = [tmp_path / f"references{number}" for number in range(most)]
+def command_answers(folder: Path, *options: str) -> list[dict[str, Any]]:
+    """What the command says of HYPOTHESES and REFERENCES as files, for each metric.
+
+    It cannot be told of missing references. So each sentence's are repeated until all have twelve, which changes
+    neither the best of them nor their mean length.
+    """
+    padded = [texts * (12 // len(texts)) for texts in REFERENCES]
+    paths = [folder / f"references{number}" for number in range(12)]
     for number, path in enumerate(paths):
         path.write_text("".join(f"{texts[number]}\n" for texts in padded), encoding="utf-8")
-    (tmp_path / "hypotheses").write_text("\n".join(HYPOTHESES) + "\n", encoding="utf-8")
-    command = [sys.executable, "-m", "sacrebleu", *map(str, paths), "-i", str(tmp_path / "hypotheses")]
-    command += ["-m", "bleu", "chrf", "-w", "6"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    expected = {metric["name"]: metric["score"] for metric in json.loads(answer.stdout)}
-    found = bleu(HYPOTHESES, REFERENCES, resampling(57)), chrf(HYPOTHESES, REFERENCES, resampling(57))
-    assert found[0].value == pytest.approx(expected["BLEU"], abs=1e-6)
-    assert found[1].value == pytest.approx(expected["chrF2"], abs=1e-6)
+    (folder / "hypotheses").write_text("\n".join(HYPOTHESES) + "\n", encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "sacrebleu",
+        *map(str, paths),
+        "-i",
+        str(folder / "hypotheses"),
+        "-w",
+        "6",
+    ]
+    answer = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+    content = json.loads(answer.stdout)
+    return content if isinstance(content, list) else [content]
+
+
+def test_scores_equal_those_of_the_sacrebleu_command(tmp_path: Path) -> None:
+    answers = command_answers(tmp_path, "-m", "bleu", "chrf", "ter")
+    answers += command_answers(tmp_path, "-m", "chrf", "--chrf-word-order", "2")
+    expected = {answer["name"]: answer for answer in answers}
+    assert set(expected) == {"BLEU", "chrF2", "TER", "chrF2++"}
+    for name, score in (
+        ("BLEU", bleu(HYPOTHESES, REFERENCES, resampling(57))),
+        ("chrF2", chrf(HYPOTHESES, REFERENCES, resampling(57))),
+        ("chrF2++", chrf_pp(HYPOTHESES, REFERENCES, resampling(57))),
+        ("TER", ter(HYPOTHESES, REFERENCES, resampling(57))),
+    ):
+        assert score.value == pytest.approx(expected[name]["score"], abs=1e-6), name
+        assert score.signature == expected[name]["signature"].replace("nrefs:12", "nrefs:var")
+        assert score.low < score.value < score.high
+
+
+def test_ter_counts_edits_to_the_nearest_reference_for_the_mean_length_of_those_there_are() -> None:
+    # One edit to the first, three to the second, whose mean length is 4; one edit to a reference of 2.
+    hypotheses = ["Le chat dort ici", "un chien"]
+    references = [["le chat dort", "là le chat a dormi"], ["un chat"]]
+    score = ter(hypotheses, references, resampling(2))
+    assert score.value == pytest.approx(100 * (1 + 1) / (4 + 2))
+    assert score.value == pytest.approx(
+        corpus_ter(hypotheses, [["le chat dort", "un chat"], ["là le chat a dormi", None]]).score
+    )
 
 
 def test_first_reference_score_equals_sacrebleu_on_one_file(tmp_path: Path) -> None:
@@ -116,6 +155,9 @@ def test_perfect_and_empty_hypotheses_score_100_and_0() -> None:
     texts = [texts[-1] for texts in REFERENCES]
     assert bleu(texts, REFERENCES, resampling(57)).value == pytest.approx(100.0)
     assert chrf(texts, REFERENCES, resampling(57)).value == pytest.approx(100.0)
+    assert ter(texts, REFERENCES, resampling(57)).value == 0.0
+    one = first_references(REFERENCES)  # of several, the shortest would be nearest to nothing
+    assert ter([""] * 57, one, resampling(57)).value == pytest.approx(100.0)
     for score in (bleu([""] * 57, REFERENCES, resampling(57)), chrf([""] * 57, REFERENCES, resampling(57))):
         assert (score.value, score.low, score.high) == (0.0, 0.0, 0.0)
 
