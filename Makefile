@@ -47,7 +47,7 @@ repro: install ## Run the whole pipeline on the corpus that params.yaml names
 	@$(BIN)/python -m passerelle.summary .
 
 compare: install ## Table of experiments: what differs in their parameters and scores
-	$(BIN)/dvc exp show --only-changed --drop '(.*/)?(pipeline|src|data)/|(.*/)?model$$|.*_(low|high|seconds)$$|.*tokens_per_second$$' --no-pager
+	$(BIN)/dvc exp show --only-changed --drop '(.*/)?(pipeline|src|data)/|.*leaks.*|(.*/)?model$$|.*_(low|high|seconds)$$|.*tokens_per_second$$' --no-pager
 
 ui: install ## Open the MLflow pages of all runs on http://localhost:5000
 	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow ui

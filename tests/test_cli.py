@@ -1,18 +1,15 @@
 """The command line: one line out for each line in, and faults that a user can read."""
 
 import io
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from safetensors.numpy import load_file
 
 from passerelle.cli import main
 from passerelle.config import DecodingConfig
 from passerelle.decoding.translate import translate
-from passerelle.evaluation.plots import readable
 from passerelle.model_folder import load_model
 from small_model import SOURCES, write_small_model
 
@@ -75,24 +72,6 @@ def test_params_beside_the_model_say_how_to_decode(
     assert capfd.readouterr().out.splitlines() == translated(
         model, [SOURCES[0]], DecodingConfig(max_length=6)
     )
-
-
-def test_attention_prints_an_alignment_and_writes_tensors_and_pictures(
-    model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    main(["attention", SOURCES[0], "--model", str(model), "--out", str(tmp_path / "out")])
-    output = capfd.readouterr().out.splitlines()
-    assert output[0] == translated(model, [SOURCES[0]])[0]
-    files = sorted(path.name for path in (tmp_path / "out").iterdir())
-    kinds = [f"01-we-see-a-boat.{kind}.png" for kind in ("cross", "decoder_self", "encoder")]
-    assert files == sorted([*kinds, "01-we-see-a-boat.json", "01-we-see-a-boat.safetensors"])
-    assert {Path(line).name for line in output[-3:]} == set(kinds)
-    weights = load_file(tmp_path / "out" / "01-we-see-a-boat.safetensors")["cross"]
-    tokens = json.loads((tmp_path / "out" / "01-we-see-a-boat.json").read_text(encoding="utf-8"))
-    attended = [tokens["source_tokens"][best] for best in weights.mean(axis=(0, 1)).argmax(1)]
-    rows = [line.split() for line in output if "%" in line]
-    assert [row[0] for row in rows] == readable(tokens["predicted_tokens"])
-    assert [row[-1] for row in rows] == readable(attended)
 
 
 @pytest.mark.parametrize(

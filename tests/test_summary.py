@@ -43,6 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     attention.mkdir(parents=True)
     for name in ("1-cross.png", "2-cross.png", "1.safetensors"):
         (attention / name).write_bytes(b"")
+    (tmp_path / "evaluation/report.html").write_text("<!doctype html>", encoding="utf-8")
     write_translations(tmp_path, 23)
     return tmp_path
 
@@ -75,6 +76,7 @@ def test_the_summary_shows_what_a_run_gave(folder: Path) -> None:
         "  Is it 13?  →  Est-ce 13\u202f?",
         "  Is it 18?  →  Est-ce 18\u202f?",
         f"Attention     2 pictures in {folder}/evaluation/attention/",
+        f"Report        {folder}/evaluation/report.html",
         "All runs      `make ui`, then http://localhost:5000",
     ]
 

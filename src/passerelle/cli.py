@@ -5,9 +5,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from passerelle.commands import attention, translate
+from passerelle.commands import attention, compare, leak, reproduce, score, translate
 
-COMMANDS = (translate, attention)
+COMMANDS = (translate, score, attention, compare, leak, reproduce)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -27,7 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="passerelle", description="Translate with a trained model.")
+    parser = argparse.ArgumentParser(
+        prog="passerelle", description="Translate with trained models, and judge them."
+    )
     commands = parser.add_subparsers(required=True, metavar="command")
     for command in COMMANDS:
         command.add(commands)

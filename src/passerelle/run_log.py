@@ -6,8 +6,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from passerelle.config import TrainParams
+from passerelle.config import EvaluateParams, TrainParams
 from passerelle.data.pairs import read_manifest
+from passerelle.files import sha256_of_file
 from passerelle.identity import identity, uncommitted_changes
 from passerelle.sending import Sender
 
@@ -113,6 +114,42 @@ def log_training_results(
     for plot in plots:
         log.log_files(plot, "plots")
     log.log_model(model_folder, examples)
+
+
+def log_evaluation(
+    log: RunLog,
+    params: EvaluateParams,
+    *,
+    test: Path,
+    metrics: Mapping[str, float],
+    leaks: Mapping[str, float],
+    details: Mapping[str, Mapping[str, Mapping[str, float]]],
+    signatures: Mapping[str, str],
+    speed: Mapping[str, float],
+    folder: Path,
+    repository: Path,
+) -> None:
+    """What an evaluation measured and wrote, and the code's uncommitted changes, which its lineage card speaks of.
+
+    details: kind -> row -> name -> number.
+    """
+    if changes := uncommitted_changes(repository):
+        log.log_text(changes, "code/uncommitted.diff")
+    log.log_params(params.model_dump())
+    log.log_dataset("test", test, sha256_of_file(test), {"rows": metrics["sentences"]})
+    log.log_metrics({f"test.{name}": value for name, value in metrics.items()})
+    log.log_metrics({f"leaks.{name}": value for name, value in leaks.items()})
+    log.log_metrics(
+        {
+            f"{kind}.{row}.{name}": value
+            for kind, rows in details.items()
+            for row, numbers in rows.items()
+            for name, value in numbers.items()
+        }
+    )
+    log.log_metrics({f"speed.{name}": value for name, value in speed.items()})
+    log.log_tags({f"signature.{name}": text for name, text in signatures.items()})
+    log.log_files(folder, "evaluation")
 
 
 def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -26,6 +26,7 @@ def summary(folder: Path) -> str:
             *_score_lines(folder / "metrics/evaluation.json"),
             *_translation_lines(translations),
             *(f"Attention     {len(pictures)} pictures in {path.parent}/" for path in pictures[:1]),
+            *(f"Report        {path}" for path in [folder / "evaluation/report.html"] if path.is_file()),
             f"All runs      {_runs_line()}",
         ]
     )

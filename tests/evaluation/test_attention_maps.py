@@ -1,6 +1,7 @@
 """The dumped attention is what decoding saw, step by step, in every layer and head."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,11 @@ import torch
 from safetensors.numpy import load_file
 from torch import Tensor
 
-from passerelle.config import DecodingConfig
+from passerelle.config import DecodingConfig, ModelConfig
 from passerelle.data.special import BOS, EOS
 from passerelle.decoding.translate import Translation, encode_sources, pad_sources, translate
-from passerelle.evaluation.attention_maps import AXES, attention_map, write_attention_map
+from passerelle.evaluation import attention_maps as module
+from passerelle.evaluation.attention_maps import AXES, attention_map, attention_maps, write_attention_map
 from passerelle.model_folder import LoadedModel
 from passerelle.nn.recording import record_attention
 from small_model import CONFIG, RECURRENT, SOURCES, small_model
@@ -133,3 +135,21 @@ def test_a_sentence_without_text_is_refused(loaded: LoadedModel) -> None:
     [empty] = translate(loaded, ["  "], DECODING)
     with pytest.raises(ValueError, match=r"'  ': no text, so nothing to attend to; leave the sentence out"):
         attention_map(loaded, empty)
+
+
+@pytest.mark.parametrize("config", [CONFIG, RECURRENT], ids=lambda config: config.name)
+def test_a_batch_gives_each_sentence_what_it_has_alone(
+    config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BATCH_SENTENCES", 3)
+    loaded = small_model(tmp_path, config)
+    translations = translate(loaded, [SOURCES[4], SOURCES[7] * 2, "We", SOURCES[1], SOURCES[2]], DECODING)
+    together = list(attention_maps(loaded, translations))
+    assert [attention.source for attention in together] == [
+        translation.source for translation in translations
+    ]
+    for attention, translation in zip(together, translations, strict=True):
+        alone = attention_map(loaded, translation)
+        assert replace(attention, weights={}) == replace(alone, weights={})
+        for kind, weights in alone.weights.items():
+            np.testing.assert_allclose(attention.weights[kind], weights, atol=1e-5)

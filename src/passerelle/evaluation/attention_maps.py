@@ -6,6 +6,7 @@ pass see exactly what step-by-step decoding saw, and it serves greedy and beam s
 
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,8 @@ AXES = {
 """Kind of attention -> what the four dimensions of its weights count; the last sums to one."""
 
 MOST_NAME_CHARACTERS = 40
+BATCH_SENTENCES = 64
+"""Whose attention is computed together; 128 tokens long, that is 17 MB for each kind and layer of four heads."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +51,24 @@ class AttentionMap:
     A recurrent model has cross alone, with L = H = 1."""
 
 
-@torch.inference_mode()
 def attention_map(loaded: LoadedModel, translation: Translation) -> AttentionMap:
-    """The attention behind `translation`, which must be this model's; ValueError where it has no tokens."""
-    [source] = encode_sources(loaded, [translation.source])
-    if not source:
-        raise ValueError(f"{translation.source!r}: no text, so nothing to attend to; leave the sentence out")
-    given = [BOS, *translation.ids[:-1]]
-    model: Seq2Seq = loaded.model
-    with record_attention(loaded.model) as tape:
-        memory = model.encode(*pad_sources([source], model.output.weight.device))
-        target_in = torch.tensor([given], device=model.output.weight.device)
-        model.decode_hidden(target_in, memory, model.start(memory))
-    return AttentionMap(
-        source=translation.source,
-        translation=translation.text,
-        source_tokens=tuple(loaded.tokenizer.pieces(source)),
-        target_tokens=tuple(loaded.tokenizer.pieces(given)),
-        predicted_tokens=tuple(loaded.tokenizer.pieces(translation.ids)),
-        weights={kind: weights for kind in AXES if (weights := _stacked(tape, kind)) is not None},
-    )
+    """The attention behind `translation`, which must be this model's.
+
+    Raises ValueError where it has no tokens, or several parts, which do not see each other.
+    """
+    [attention] = _attention_of_batch(loaded, [translation])
+    return attention
+
+
+def has_attention(translation: Translation) -> bool:
+    """Whether it has one part, so that `attention_map` can tell of it."""
+    return translation.num_parts == 1
+
+
+def attention_maps(loaded: LoadedModel, translations: Sequence[Translation]) -> Iterator[AttentionMap]:
+    """`attention_map` of each translation, in order; a batch of them is computed, and held, at a time."""
+    for start in range(0, len(translations), BATCH_SENTENCES):
+        yield from _attention_of_batch(loaded, translations[start : start + BATCH_SENTENCES])
 
 
 def write_attention_map(attention: AttentionMap, folder: Path, name: str) -> None:
@@ -91,21 +92,60 @@ def file_name(number: int, sentence: str) -> str:
     return f"{number:02d}-{words or 'sentence'}"
 
 
-def alignment(attention: AttentionMap) -> list[tuple[str, str, float]]:
-    """For each token of the translation, the source token it attends to most, and how much of the whole.
+@torch.inference_mode()
+def _attention_of_batch(loaded: LoadedModel, translations: Sequence[Translation]) -> list[AttentionMap]:
+    sources = [_source_ids(loaded, translation) for translation in translations]
+    given = [[BOS, *translation.ids[:-1]] for translation in translations]
+    model: Seq2Seq = loaded.model
+    device = model.output.weight.device
+    with record_attention(loaded.model) as tape:
+        memory = model.encode(*pad_sources(sources, device))
+        target_in, _ = pad_sources(given, device)
+        model.decode_hidden(target_in, memory, model.start(memory))
+    stacked = {kind: weights for kind in AXES if (weights := _stacked(tape, kind)) is not None}
+    pieces = loaded.tokenizer.pieces
+    maps = []
+    for row, (translation, source) in enumerate(zip(translations, sources, strict=True)):
+        num_tokens = {"source_tokens": len(source), "target_tokens": len(given[row])}
+        sizes = {kind: [num_tokens[axis] for axis in AXES[kind][2:]] for kind in stacked}
+        maps.append(
+            AttentionMap(
+                source=translation.source,
+                translation=translation.text,
+                source_tokens=tuple(pieces(source)),
+                target_tokens=tuple(pieces(given[row])),
+                predicted_tokens=tuple(pieces(translation.ids)),
+                weights={
+                    kind: stacked[kind][:, row, :, :queries, :keys].copy()
+                    for kind, (queries, keys) in sizes.items()
+                },
+            )
+        )
+    return maps
 
-    That is the mean over all layers and heads: a summary, which hides what single heads do.
-    """
-    mean = attention.weights["cross"].mean(axis=(0, 1))  # (T, S)
-    rows = zip(attention.predicted_tokens, mean.argmax(1), mean.max(1), strict=True)
-    return [(token, attention.source_tokens[best], float(weight)) for token, best, weight in rows]
+
+def _source_ids(loaded: LoadedModel, translation: Translation) -> list[int]:
+    """What the model read."""
+    if translation.num_parts > 1:
+        raise ValueError(
+            f"{translation.source[:60]!r}: so long that it was translated in {translation.num_parts} parts, which do "
+            "not attend to each other; leave it out, or raise decoding.max_source_tokens"
+        )
+    [source] = (
+        [list(translation.source_ids)]
+        if translation.source_ids
+        else encode_sources(loaded, [translation.source])
+    )
+    if not source:
+        raise ValueError(f"{translation.source!r}: no text, so nothing to attend to; leave the sentence out")
+    return source
 
 
 def _stacked(tape: dict[str, list[torch.Tensor]], kind: str) -> NDArray[np.float32] | None:
-    """(L, H, Q, K) of the one sentence, or None where the model has no attention of this kind."""
+    """(L, B, H, Q, K), padding included, or None where the model has no attention of this kind."""
     layers: list[torch.Tensor] = []
     while f"{kind}.{len(layers)}" in tape:
         # One call, or one for each query
-        weights = torch.cat(tape[f"{kind}.{len(layers)}"], dim=2)  # (1, H, Q, K)
-        layers.append(weights[0].float().cpu())
+        weights = torch.cat(tape[f"{kind}.{len(layers)}"], dim=2)  # (B, H, Q, K)
+        layers.append(weights.float().cpu())
     return torch.stack(layers).numpy() if layers else None

@@ -1,33 +1,47 @@
-"""A trained model on the test sentences: translations, scores, attention of chosen sentences, as files."""
+"""A trained model on the test sentences: translations, scores, attention and a report, as files."""
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from tqdm import tqdm
 
 from passerelle.config import DecodingConfig, EvaluationConfig
 from passerelle.corpus.typography import typography_accuracy
-from passerelle.decoding.translate import Translation, translate
-from passerelle.evaluation.attention_maps import attention_map, file_name, write_attention_map
+from passerelle.decoding.processes import translate_in_processes
+from passerelle.decoding.translate import Translation
+from passerelle.evaluation.all_scores import DIGITS, AllScores, all_scores
+from passerelle.evaluation.attention_files import write_attention
 from passerelle.evaluation.held_out import HeldOut, read_held_out
-from passerelle.evaluation.plots import write_pictures
-from passerelle.evaluation.scores import (
-    Resampling,
-    Score,
-    bleu,
-    chrf,
-    first_references,
-    sentence_chrf,
-)
+from passerelle.evaluation.leaks import leak_report
+from passerelle.evaluation.overlap import check_no_overlap
+from passerelle.evaluation.report.measured import Measured, report_content
+from passerelle.evaluation.report.page import write_report
+from passerelle.evaluation.scores import sentence_chrf
 from passerelle.files import whole_folder, write_json
-from passerelle.model_folder import LoadedModel, load_model
+from passerelle.lineage import lineage_card
+from passerelle.model_folder import load_model
 
-DIGITS = 4
-"""After the point, in the metrics file."""
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a score is made from: outputs of earlier stages, and the code."""
+
+    model: Path
+    prepared: Path
+    """Folder with train.parquet, valid.parquet and test.parquet."""
+    shards: Path
+    corpus_counts: Path
+    """File that stage `prepare` writes."""
+    training_facts: Path
+    """File that stage `train` writes."""
+    curves: Path
+    """Folder with training.csv and validation.csv."""
+    repository: Path
 
 
 @dataclass(frozen=True)
@@ -37,91 +51,94 @@ class Evaluation:
     fingerprint: str
     """Of the run that trained the model."""
     metrics: dict[str, float]
-    """As in the metrics file: scores from 0 to 100, their intervals, and counts."""
-    signatures: dict[str, str]
-    """How each score was computed."""
+    """As in evaluation.json: scores, their intervals, and counts."""
+    leaks: dict[str, float]
+    """As in leaks.json."""
+    scores: AllScores
     sentences_per_second: dict[str, float]
-    """Of beam and of greedy search, here and now; not in the metrics file."""
+    """Of beam and of greedy search, here and now; in no file of metrics."""
 
     def summary(self) -> str:
-        """The scores in two lines."""
+        """The scores in four lines."""
         numbers = self.metrics
+        scale = ", ".join(f"{row.name.replace('_', ' ')} {row.bleu.value:.1f}" for row in self.scores.scale)
         return (
             f"BLEU {numbers['bleu']:.1f} (95 %: {numbers['bleu_low']:.1f} to {numbers['bleu_high']:.1f}), "
-            f"chrF {numbers['chrf']:.1f}, {numbers['sentences']} sentences against "
-            f"{numbers['references']} references\n"
+            f"chrF++ {numbers['chrf_pp']:.1f}, TER {numbers['ter']:.1f}, {numbers['sentences']} sentences "
+            f"against {numbers['references']} references\n"
             f"BLEU {numbers['bleu_first_reference']:.1f} against the first reference alone, "
-            f"{numbers['bleu_greedy']:.1f} by greedy search; {numbers['unfinished']} translations were cut"
+            f"{numbers['bleu_greedy']:.1f} by greedy search; {numbers['unfinished']} translations were cut\n"
+            f"for scale, BLEU of: {scale}"
         )
 
 
 def evaluate(
-    model_folder: Path,
-    test_parquet: Path,
+    inputs: Inputs,
     folder: Path,
-    metrics_path: Path,
+    metrics_folder: Path,
     decoding: DecodingConfig,
     evaluation: EvaluationConfig,
 ) -> Evaluation:
-    """Translate the test sentences with the model, score them, draw attention; write `folder` and metrics.
+    """Translate the test sentences with the model and score them; write `folder` and two files of metrics.
 
-    folder: translations.jsonl (source, references, hypothesis, score = sentence chrF, …), signatures.json, and
-    of `evaluation.attention_sentences` the pictures in attention/, tensors and tokens in attention_weights/.
-    Scores compare the text as it is printed. Raises ValueError where model or test set are missing or not usable.
+    folder: report.html, translations.jsonl (source, references, hypothesis, score = sentence chrF, …), scores.json
+    (all scores and signatures), lineage.json, and what `attention_files.write_attention` writes. metrics_folder:
+    evaluation.json and leaks.json. Scores compare the text as it is printed. Raises ValueError where model or
+    test set are missing or not usable, or the model was trained on a test sentence.
     """
-    loaded = load_model(model_folder, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-    test = read_held_out(test_parquet, loaded.languages.target)
+    began = time.perf_counter()
+    loaded = load_model(inputs.model, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    test = read_held_out(inputs.prepared / "test.parquet", loaded.languages.target)
+    check_no_overlap(test, inputs.model)
     with whole_folder(folder) as temporary:
-        _write_attention(loaded, evaluation.attention_sentences, decoding, temporary)
-        beam, beam_speed = _translate(loaded, test.sources, decoding)
-        greedy, greedy_speed = _translate(loaded, test.sources, decoding.model_copy(update={"beam_size": 1}))
-        _write_translations(temporary / "translations.jsonl", test, beam)
-        resampling = Resampling(test.groups, evaluation.bootstrap_samples, evaluation.seed)
-        hypotheses = [translation.text for translation in beam]
-        scores = {
-            "bleu": bleu(hypotheses, test.references, resampling),
-            "bleu_first_reference": bleu(hypotheses, first_references(test.references), resampling),
-            "bleu_greedy": bleu([translation.text for translation in greedy], test.references, resampling),
-            "chrf": chrf(hypotheses, test.references, resampling),
+        beam, beam_speed = _translate(inputs.model, test.sources, decoding)
+        greedy, greedy_speed = _translate(
+            inputs.model, test.sources, decoding.model_copy(update={"method": "beam", "beam_size": 1})
+        )
+        texts = [translation.text for translation in beam]
+        chrf_of_each = sentence_chrf(texts, test.references)
+        _write_translations(temporary / "translations.jsonl", test, beam, chrf_of_each)
+        attention = write_attention(loaded, test, beam, chrf_of_each, evaluation, decoding, temporary)
+        scores = all_scores(
+            texts, [one.text for one in greedy], test, inputs.prepared / "train.parquet", evaluation
+        )
+        leaks = leak_report(inputs.prepared)
+        metrics = {
+            **scores.numbers(),
+            "typography": round(typography_accuracy(texts, loaded.languages.target), DIGITS),
+            "sentences": len(beam),
+            "references": sum(map(len, test.references)),
+            "unfinished": sum(not translation.is_finished for translation in beam),
         }
-        signatures = {name: score.signature for name, score in scores.items()}
-        signatures["interval"] = resampling.describe()
-        write_json(temporary / "signatures.json", signatures)
-    metrics = {
-        **_numbers(scores),
-        "typography": round(typography_accuracy(hypotheses, loaded.languages.target), DIGITS),
-        "sentences": len(beam),
-        "references": sum(map(len, test.references)),
-        "unfinished": sum(not translation.is_finished for translation in beam),
-    }
-    write_json(metrics_path, metrics)
-    return Evaluation(loaded.fingerprint, metrics, signatures, {"beam": beam_speed, "greedy": greedy_speed})
-
-
-def _numbers(scores: dict[str, Score]) -> dict[str, float]:
-    """`bleu`, `bleu_low`, `bleu_high` and so on."""
-    numbers = {}
-    for name, score in scores.items():
-        numbers[name] = round(score.value, DIGITS)
-        numbers[f"{name}_low"] = round(score.low, DIGITS)
-        numbers[f"{name}_high"] = round(score.high, DIGITS)
-    return numbers
+        card = _lineage(inputs, decoding, evaluation, metrics, scores, time.perf_counter() - began)
+        measured = Measured(test, beam, chrf_of_each, scores, leaks, attention, card)
+        content = report_content(measured, loaded, inputs.corpus_counts, inputs.curves, evaluation)
+        write_report(temporary / "report.html", content)
+        write_json(temporary / "lineage.json", card)
+        signatures = {"signatures": scores.signatures()}
+        write_json(temporary / "scores.json", {"whole": metrics, **scores.details(), **signatures})
+    write_json(metrics_folder / "evaluation.json", metrics)
+    write_json(metrics_folder / "leaks.json", leaks)
+    speed = {"beam": beam_speed, "greedy": greedy_speed}
+    return Evaluation(loaded.fingerprint, metrics, leaks, scores, speed)
 
 
 def _translate(
-    loaded: LoadedModel, sources: Sequence[str], decoding: DecodingConfig
+    model: Path, sources: Sequence[str], decoding: DecodingConfig
 ) -> tuple[list[Translation], float]:
     """The translations, and how many were made in a second; a line on the terminal shows how far it is."""
-    name = f"beam {decoding.beam_size}" if decoding.beam_size > 1 else "greedy"
+    name = "greedy" if decoding.beam_size == 1 else f"beam {decoding.beam_size}"
+    name = decoding.method if decoding.method != "beam" else name
     start = time.perf_counter()
     with tqdm(total=len(sources), desc=f"translating, {name}", unit=" sentences", disable=None) as bar:
-        translations = translate(loaded, sources, decoding, bar.update)
+        translations = translate_in_processes([model], sources, decoding, bar.update)
     return translations, len(sources) / (time.perf_counter() - start)
 
 
-def _write_translations(path: Path, test: HeldOut, translations: Sequence[Translation]) -> None:
+def _write_translations(
+    path: Path, test: HeldOut, translations: Sequence[Translation], scores: Sequence[float]
+) -> None:
     """One JSON object a line: what was asked, what came, what was expected."""
-    scores = sentence_chrf([translation.text for translation in translations], test.references)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         rows = zip(translations, test.references, test.groups, scores, strict=True)
         for translation, references, group, score in rows:
@@ -137,18 +154,22 @@ def _write_translations(path: Path, test: HeldOut, translations: Sequence[Transl
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def _write_attention(
-    loaded: LoadedModel, sentences: Sequence[str], decoding: DecodingConfig, folder: Path
-) -> None:
-    """Pictures of each sentence in attention/, tensors and tokens in attention_weights/.
-
-    Apart, since DVC shows all that is in attention/ as a plot.
-    """
-    pictures, tensors = folder / "attention", folder / "attention_weights"
-    pictures.mkdir()
-    tensors.mkdir()
-    for number, translation in enumerate(translate(loaded, sentences, decoding), start=1):
-        attention = attention_map(loaded, translation)
-        name = file_name(number, translation.source)
-        write_attention_map(attention, tensors, name)
-        write_pictures(attention, pictures, name)
+def _lineage(
+    inputs: Inputs,
+    decoding: DecodingConfig,
+    evaluation: EvaluationConfig,
+    metrics: Mapping[str, float],
+    scores: AllScores,
+    seconds: float,
+) -> dict[str, Any]:
+    facts = json.loads(inputs.training_facts.read_text(encoding="utf-8"))
+    return lineage_card(
+        root=inputs.repository,
+        model_folder=inputs.model,
+        shards=inputs.shards,
+        test=inputs.prepared / "test.parquet",
+        params={"decoding": decoding.model_dump(), "evaluation": evaluation.model_dump()},
+        scores=metrics,
+        signatures=scores.signatures(),
+        seconds={"training": facts["train_seconds"], "evaluation": seconds},
+    )

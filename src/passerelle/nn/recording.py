@@ -26,7 +26,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     handles = []
     for name, module in model.named_modules():
         if isinstance(module, AttentionWeights):
-            record = tape.setdefault(_key(name), [])
+            record = tape.setdefault(place(name), [])
             handles.append(module.register_forward_hook(_appender(record)))
     try:
         yield tape
@@ -35,8 +35,11 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
             handle.remove()
 
 
-def _key(name: str) -> str:
-    """`encoder.1.self_attention.attention.weights` -> `encoder.1`; `cross_attention.weights` -> `cross.0`."""
+def place(name: str) -> str:
+    """Kind and layer of a module of weights: `encoder.1.self_attention.attention.weights` -> `encoder.1`.
+
+    A recurrent model has `cross_attention.weights` alone, which is `cross.0`.
+    """
     first, *rest = name.split(".")
     if first == "cross_attention":  # of the whole decoder
         return "cross.0"
