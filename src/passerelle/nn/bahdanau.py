@@ -44,7 +44,10 @@ class BahdanauMemory:
     def reorder(self, index: Tensor) -> "BahdanauMemory":
         """Rows gathered along the batch."""
         return BahdanauMemory(
-            self.mask[index], self.keys[index], self.values[index], _reorder(self.last, index)
+            self.mask.index_select(0, index),
+            self.keys.index_select(0, index),
+            self.values.index_select(0, index),
+            _reorder(self.last, index),
         )
 
 
@@ -189,4 +192,4 @@ def _initialise_gates(name: str, parameter: Tensor, hidden_width: int) -> None:
 
 
 def _reorder(layers: Layers, index: Tensor) -> Layers:
-    return tuple(tuple(part[index] for part in state) for state in layers)
+    return tuple(tuple(part.index_select(0, index) for part in state) for state in layers)
