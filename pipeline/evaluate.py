@@ -11,6 +11,7 @@ metrics/evaluation.json:
   …_low, …_high             the 95 % confidence interval of each
   typography                share of punctuation marks with the right spaces
   unfinished                translations cut at the maximum length
+  in_parts, source_cut      sources longer than decoding.max_source_tokens: translated in parts, or cut
 metrics/leaks.json: what training shares with test and validation sentences, and with rows drawn at random.
 With `--variant NAME`, what NAME/params.yaml says replaces what params.yaml says, and the model is read from NAME/
 and all that is written goes below it.

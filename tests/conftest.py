@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from unanswered import SECRET
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models are tiny, and idle threads of torch spin
-
-
-SECRET = "open-sesame"
-"""The password of the server that nobody has started."""
 
 
 @pytest.fixture(scope="session")

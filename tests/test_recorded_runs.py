@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import SECRET
 from passerelle.recorded_runs import artifact_file, read_run
 from passerelle.tracking import open_run
+from unanswered import SECRET
 
 FINGERPRINT = "0123456789abcdef"
 

@@ -10,11 +10,11 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from conftest import SECRET
 from passerelle.run_log import LONGEST_PARAM, flattened
 from passerelle.tracking import Curves, open_run
 from passerelle.tracking_address import address_of, without_password
 from small_model import write_small_model
+from unanswered import SECRET
 
 FINGERPRINT = "0123456789abcdef"
 ROWS = [{"step": step, "loss": 9.0 / step, "learning_rate": 0.1} for step in (10, 20, 30, 40)]

@@ -297,11 +297,13 @@ class Params(Section):
 
     @model_validator(mode="after")
     def _positions_suffice(self) -> Self:
-        longest = max(self.shards.max_tokens + 1, self.decoding.max_length)
+        decoding = self.decoding
+        longest = max(self.shards.max_tokens, decoding.max_source_tokens, decoding.max_length - 1) + 1
         if self.model.positions == "learned" and longest > LEARNED_POSITIONS:
             raise ValueError(
                 f"model.positions is learned, which ends at {LEARNED_POSITIONS} tokens, but shards.max_tokens="
-                f"{self.shards.max_tokens} and decoding.max_length={self.decoding.max_length}: lower them"
+                f"{self.shards.max_tokens}, decoding.max_source_tokens={decoding.max_source_tokens} and "
+                f"decoding.max_length={decoding.max_length}: lower them"
             )
         return self
 

@@ -10,7 +10,7 @@ import torch
 
 from passerelle.config import DecodingConfig
 from passerelle.decoding import processes as module
-from passerelle.decoding.processes import num_processes, translate_in_processes, translation_processes
+from passerelle.decoding.processes import num_processes, translation_processes
 from passerelle.decoding.translate import translate, translate_n_best
 from phrasebook_model import Phrasebook
 from small_model import SOURCES, write_small_model
@@ -40,8 +40,10 @@ def test_a_short_text_is_translated_in_this_process(
     tmp_path: Path, phrasebook: Phrasebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ProcessPoolExecutor", None)  # calling it would fail
-    found = translate_in_processes([phrasebook.folder], phrasebook.sources[:20], GREEDY)
-    assert found == translate(phrasebook.loaded, phrasebook.sources[:20], GREEDY)
+    sources = phrasebook.sources[:20]
+    with translation_processes([phrasebook.folder], num_processes(len(sources), GREEDY)) as translate_n_best:
+        found = [best for best, *_ in translate_n_best(sources, GREEDY)]
+    assert found == translate(phrasebook.loaded, sources, GREEDY)
 
 
 @pytest.mark.parametrize(

@@ -149,12 +149,13 @@ def test_a_long_line_is_translated_sentence_by_sentence(loaded: LoadedModel) -> 
     assert [before.ids, after.ids] == [translation.ids for translation in neighbours]
 
 
-def test_a_sentence_of_the_most_tokens_is_left_whole(loaded: LoadedModel) -> None:
+@pytest.mark.parametrize("long_lines", ["split", "cut"])
+def test_a_sentence_of_the_most_tokens_is_left_whole(loaded: LoadedModel, long_lines: str) -> None:
     most = len(loaded.tokenizer.encode(SOURCES[0]))
     for max_source_tokens, is_whole in ((most, True), (most - 1, False)):
-        config = CONFIG.model_copy(update={"max_source_tokens": max_source_tokens})
-        [translation] = translate(loaded, [SOURCES[0]], config)
-        assert (translation.num_parts == 1) == is_whole
+        changes = {"max_source_tokens": max_source_tokens, "long_lines": long_lines}
+        [translation] = translate(loaded, [SOURCES[0]], CONFIG.model_copy(update=changes))
+        assert (translation.num_parts == 1 and not translation.is_cut) == is_whole
         assert (translation.source_ids == tokens(loaded, SOURCES[0])) == is_whole
 
 

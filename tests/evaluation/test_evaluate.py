@@ -1,6 +1,8 @@
 """The whole evaluation of a small model: what the files hold, and what is refused."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -133,11 +135,16 @@ def test_a_perfect_model_scores_100_against_all_references_only(
 ) -> None:
     answers = dict(zip(TEST_SOURCES, [texts[-1] for texts in PRINTED], strict=True))
 
-    def perfect(_: object, sentences: list[str], config: DecodingConfig, *__: object) -> list[Translation]:
-        texts = [answers[sentence] if config.beam_size > 1 else "non" for sentence in sentences]
-        return [Translation(s, t, t, (3,), -1.0, -1.0, True) for s, t in zip(sentences, texts, strict=True)]
+    @contextmanager
+    def perfect(*_: object) -> Iterator[Any]:
+        def translate(sentences: list[str], config: DecodingConfig, **_: object) -> list[list[Translation]]:
+            texts = [answers[sentence] if config.beam_size > 1 else "non" for sentence in sentences]
+            pairs = zip(sentences, texts, strict=True)
+            return [[Translation(source, text, text, (3,), -1.0, -1.0, True)] for source, text in pairs]
 
-    monkeypatch.setattr(module, "translate_in_processes", perfect)
+        yield translate
+
+    monkeypatch.setattr(module, "translation_processes", perfect)
     config = EVALUATION.model_copy(update={"attention_sentences": []})
     result = run(write_inputs(model, tmp_path / "inputs"), tmp_path, config)
     assert result.metrics["bleu"] == result.metrics["chrf"] == 100.0

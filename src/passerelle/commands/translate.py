@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from passerelle.config import DecodingConfig
     from passerelle.decoding.translate import Translation
 
-LINES_AT_ONCE = 5000
+LINES_AT_ONCE = 10_000
 """Read, translated and written together; a terminal is answered line by line."""
 
 

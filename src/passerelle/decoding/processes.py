@@ -1,8 +1,8 @@
 """Translating in several processes, each with the model and one thread.
 
-Two processes of one thread translate more than one of two threads: between the large products of a step stand
-many small ones, where a second thread waits (benchmarks/README.md has the figures). But a process takes seconds to
-start, so a short text is translated by one alone. On a GPU one is always enough.
+Two processes of one thread translate a tenth to a third more than one of two threads: between the large products of a
+step stand many small ones, where a second thread waits. But a process takes seconds to start, so only a long text is
+given to several (benchmarks/README.md has the figures). On a GPU one is always enough.
 """
 
 import os
@@ -25,9 +25,9 @@ from passerelle.decoding.translate import Progress, Translation, translate_n_bes
 from passerelle.model_folder import LoadedModel
 
 VARIABLE = "PASSERELLE_DECODING_PROCESSES"
-HYPOTHESES_OF_A_PROCESS = 3000
+HYPOTHESES_OF_A_PROCESS = 15_000
 """A process more pays from about as many sentences times beam_size on (benchmarks/README.md)."""
-CHUNK_SENTENCES = 128
+CHUNK_SENTENCES = 256
 """Given to a process at once: sentences of like length, few enough that all processes end at about one time."""
 
 
@@ -43,20 +43,6 @@ class TranslateNBest(Protocol):
     ) -> list[list[Translation]]:
         """The num_best best translations of each sentence."""
         ...
-
-
-def translate_in_processes(
-    model_folders: Sequence[Path],
-    sentences: Sequence[str],
-    config: DecodingConfig,
-    progress: Progress | None = None,
-) -> list[Translation]:
-    """As `translate.translate` with the model in the folder (with several as one), in as many processes as pay.
-
-    A caller must be a program that can be imported (`if __name__ == "__main__"`), as for all of multiprocessing.
-    """
-    with translation_processes(model_folders, num_processes(len(sentences), config)) as translate:
-        return [best for best, *_ in translate(sentences, config, progress=progress)]
 
 
 def num_processes(num_sentences: int, config: DecodingConfig) -> int:
@@ -82,7 +68,8 @@ def translation_processes(
     """A function that translates with the model in the folder (with several as one), in `number` processes.
 
     They last as long as the block; one is this process itself, and takes `loaded`, where the caller has the model
-    already. Raises ValueError, here or at the first call, where a model cannot be loaded.
+    already. Raises ValueError, here or at the first call, where a model cannot be loaded. The caller must be a program
+    that can be imported (`if __name__ == "__main__"`), as for all of multiprocessing.
     """
     if number == 1:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from passerelle.config import DecodingConfig, EvaluationConfig
 from passerelle.corpus.typography import typography_accuracy
-from passerelle.decoding.processes import translate_in_processes
+from passerelle.decoding.processes import TranslateNBest, num_processes, translation_processes
 from passerelle.decoding.translate import Translation
 from passerelle.evaluation.all_scores import DIGITS, AllScores, all_scores
 from passerelle.evaluation.attention_files import write_attention
@@ -91,10 +91,12 @@ def evaluate(
     test = read_held_out(inputs.prepared / "test.parquet", loaded.languages.target)
     check_no_overlap(test, inputs.model)
     with whole_folder(folder) as temporary:
-        beam, beam_speed = _translate(inputs.model, test.sources, decoding)
-        greedy, greedy_speed = _translate(
-            inputs.model, test.sources, decoding.model_copy(update={"method": "beam", "beam_size": 1})
-        )
+        number = num_processes(len(test.sources), decoding)
+        with translation_processes([inputs.model], number, loaded) as translate:
+            beam, beam_speed = _translate(translate, test.sources, decoding)
+            greedy, greedy_speed = _translate(
+                translate, test.sources, decoding.model_copy(update={"method": "beam", "beam_size": 1})
+            )
         texts = [translation.text for translation in beam]
         chrf_of_each = sentence_chrf(texts, test.references)
         _write_translations(temporary / "translations.jsonl", test, beam, chrf_of_each)
@@ -109,6 +111,8 @@ def evaluate(
             "sentences": len(beam),
             "references": sum(map(len, test.references)),
             "unfinished": sum(not translation.is_finished for translation in beam),
+            "in_parts": sum(translation.num_parts > 1 for translation in beam),
+            "source_cut": sum(translation.is_cut for translation in beam),
         }
         card = _lineage(inputs, decoding, evaluation, metrics, scores, time.perf_counter() - began)
         measured = Measured(test, beam, chrf_of_each, scores, leaks, attention, card)
@@ -124,14 +128,14 @@ def evaluate(
 
 
 def _translate(
-    model: Path, sources: Sequence[str], decoding: DecodingConfig
+    translate: TranslateNBest, sources: Sequence[str], decoding: DecodingConfig
 ) -> tuple[list[Translation], float]:
     """The translations, and how many were made in a second; a line on the terminal shows how far it is."""
     name = "greedy" if decoding.beam_size == 1 else f"beam {decoding.beam_size}"
     name = decoding.method if decoding.method != "beam" else name
     start = time.perf_counter()
     with tqdm(total=len(sources), desc=f"translating, {name}", unit=" sentences", disable=None) as bar:
-        translations = translate_in_processes([model], sources, decoding, bar.update)
+        translations = [best for best, *_ in translate(sources, decoding, progress=bar.update)]
     return translations, len(sources) / (time.perf_counter() - start)
 
 
