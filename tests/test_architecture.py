@@ -55,6 +55,7 @@ ALLOWED = {
         "decoding",
         "models",
         "model_folder",
+        "identity",
         "lineage",
     },
 }

@@ -74,6 +74,7 @@ def card(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         monkeypatch.delenv(name, raising=False)
     return lineage_card(
         root=pipeline.parents[1],
+        tags=identity(pipeline.parents[1]),
         model_folder=Path("wide/model"),
         shards=Path("data/shards"),
         test=Path("test.parquet"),

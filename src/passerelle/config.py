@@ -247,6 +247,8 @@ class DecodingConfig(Section):
     """A longer source is translated in parts, or cut."""
     long_lines: Literal["split", "cut"] = "split"
     """What becomes of a longer source: split into sentences, or cut with a warning."""
+    split_sentences: bool = False
+    """Whether a line's sentences are always translated one by one: for a model that learnt single sentences alone."""
     batch_tokens: PositiveInt = 8192
     """Padded source tokens times beam decoded together; changes memory and speed only."""
 

@@ -15,7 +15,6 @@ from ruamel.yaml import YAML
 
 from passerelle.data.pairs import read_manifest
 from passerelle.files import sha256_of_file
-from passerelle.identity import identity
 
 FORMAT = 1
 NAME = "evaluation/lineage.json"
@@ -32,6 +31,7 @@ DATA_MD5 = "dvc.md5."
 def lineage_card(
     *,
     root: Path,
+    tags: Mapping[str, str],
     model_folder: Path,
     shards: Path,
     test: Path,
@@ -42,13 +42,14 @@ def lineage_card(
 ) -> dict[str, Any]:
     """The card of scores made in the working folder, that of a pipeline, just now.
 
-    root: of the project's code. test: the sentences scored. params: the sections that the evaluation received;
-    those of earlier stages are read from `dvc.lock`. seconds: how long what took. Two levels deep but for
-    `parameters` and `data`, and nothing in it depends on where the project lies.
+    root: of the project's code; tags: its `identity` before the evaluation began to write. test: the sentences
+    scored. params: the sections that the evaluation received; those of earlier stages are read from `dvc.lock`.
+    seconds: how long what took. Two levels deep but for `parameters` and `data`, and nothing in it depends on where
+    the project lies.
     """
     config = json.loads((model_folder / "config.json").read_text(encoding="utf-8"))
     manifests = {split: read_manifest(shards / split) for split in SPLITS if (shards / split).is_dir()}
-    known = identity_sections(identity(root))
+    known = identity_sections(tags)
     variant = model_folder.parent.as_posix()
     parameters = {**params_of_stages(Path("dvc.lock"), variant), **params}
     return {

@@ -149,6 +149,16 @@ def test_a_long_line_is_translated_sentence_by_sentence(loaded: LoadedModel) -> 
     assert [before.ids, after.ids] == [translation.ids for translation in neighbours]
 
 
+def test_a_short_line_is_split_into_its_sentences_where_that_is_asked_for(loaded: LoadedModel) -> None:
+    line, config = "We see a boat. They hide!", CONFIG.model_copy(update={"split_sentences": True})
+    [whole] = translate(loaded, [line], CONFIG)
+    [split, single] = translate(loaded, [line, "They hide!"], config)
+    alone = translate(loaded, ["We see a boat.", "They hide!"], CONFIG)
+    assert (whole.num_parts, split.num_parts, single.num_parts) == (1, 2, 1)
+    assert split.ids == alone[0].ids + alone[1].ids
+    assert single == alone[1]
+
+
 @pytest.mark.parametrize("long_lines", ["split", "cut"])
 def test_a_sentence_of_the_most_tokens_is_left_whole(loaded: LoadedModel, long_lines: str) -> None:
     most = len(loaded.tokenizer.encode(SOURCES[0]))

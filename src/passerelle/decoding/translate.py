@@ -11,6 +11,7 @@ from passerelle.corpus.clean import clean_text
 from passerelle.corpus.typography import restore_typography
 from passerelle.data.special import EOS, PAD
 from passerelle.decoding.hypothesis import Hypothesis
+from passerelle.decoding.long_lines import sentences as sentences_of
 from passerelle.decoding.long_lines import split_text
 from passerelle.decoding.sampling import sample, uniform_draws
 from passerelle.decoding.search import search
@@ -135,21 +136,25 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _read_sources(loaded: LoadedModel, sentences: Sequence[str], config: DecodingConfig) -> list[_Source]:
-    """What the model reads of each sentence: parts of at most max_source_tokens, not counting EOS."""
-    most = config.max_source_tokens
+    """What the model reads of each line: parts of at most max_source_tokens, not counting EOS."""
+    most, encode = config.max_source_tokens, loaded.tokenizer.encode
 
-    def long(sentence: str, ids: Sequence[int]) -> _Source:
-        if config.long_lines == "cut":
+    def fits(piece: str) -> bool:
+        return len(encode(piece)) <= most and not (config.split_sentences and len(sentences_of(piece)) > 1)
+
+    def read(line: str, ids: Sequence[int]) -> _Source:
+        if not ids:
+            return _Source((), is_cut=False)
+        is_long = len(ids) > most + 1
+        if is_long and config.long_lines == "cut":
             return _Source(((*ids[:most], EOS),), is_cut=True)
-        encode = loaded.tokenizer.encode
-        text = clean_text(sentence, loaded.languages.source)
-        pieces = map(encode, split_text(text, lambda piece: len(encode(piece)) <= most))
+        if not is_long and not config.split_sentences:
+            return _Source((tuple(ids),), is_cut=False)
+        pieces = map(encode, split_text(clean_text(line, loaded.languages.source), fits))
         return _Source(tuple((*piece, EOS) for piece in pieces if piece), is_cut=False)
 
-    return [
-        long(sentence, ids) if len(ids) > most + 1 else _Source((tuple(ids),) if ids else (), is_cut=False)
-        for sentence, ids in zip(sentences, encode_sources(loaded, sentences), strict=True)
-    ]
+    encoded = encode_sources(loaded, sentences)
+    return [read(line, ids) for line, ids in zip(sentences, encoded, strict=True)]
 
 
 def _decode(

@@ -23,6 +23,7 @@ from passerelle.evaluation.report.measured import Measured, report_content
 from passerelle.evaluation.report.page import write_report
 from passerelle.evaluation.scores import sentence_chrf
 from passerelle.files import whole_folder, write_json
+from passerelle.identity import identity
 from passerelle.lineage import lineage_card
 from passerelle.model_folder import load_model
 
@@ -86,7 +87,7 @@ def evaluate(
     evaluation.json and leaks.json. Scores compare the text as it is printed. Raises ValueError where model or
     test set are missing or not usable, or the model was trained on a test sentence.
     """
-    began = time.perf_counter()
+    began, tags = time.perf_counter(), identity(inputs.repository)
     loaded = load_model(inputs.model, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     test = read_held_out(inputs.prepared / "test.parquet", loaded.languages.target)
     check_no_overlap(test, inputs.model)
@@ -114,7 +115,7 @@ def evaluate(
             "in_parts": sum(translation.num_parts > 1 for translation in beam),
             "source_cut": sum(translation.is_cut for translation in beam),
         }
-        card = _lineage(inputs, decoding, evaluation, metrics, scores, time.perf_counter() - began)
+        card = _lineage(inputs, tags, decoding, evaluation, metrics, scores, time.perf_counter() - began)
         measured = Measured(test, beam, chrf_of_each, scores, leaks, attention, card)
         content = report_content(measured, loaded, inputs.corpus_counts, inputs.curves, evaluation)
         write_report(temporary / "report.html", content)
@@ -160,6 +161,7 @@ def _write_translations(
 
 def _lineage(
     inputs: Inputs,
+    tags: Mapping[str, str],
     decoding: DecodingConfig,
     evaluation: EvaluationConfig,
     metrics: Mapping[str, float],
@@ -169,6 +171,7 @@ def _lineage(
     facts = json.loads(inputs.training_facts.read_text(encoding="utf-8"))
     return lineage_card(
         root=inputs.repository,
+        tags=tags,
         model_folder=inputs.model,
         shards=inputs.shards,
         test=inputs.prepared / "test.parquet",
