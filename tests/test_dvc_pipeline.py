@@ -130,14 +130,15 @@ def test_a_stage_is_described_by_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("folder", [ROOT, TEXTBOOK], ids=lambda path: path.name)
-def test_what_is_drawn_is_what_stages_write(folder: Path) -> None:
+def test_what_is_drawn_is_an_output_and_not_within_one(folder: Path) -> None:
+    """`dvc exp run` of any pipeline looks into the drawn folders of all, and fails where one was never made here."""
     content = yaml.load((folder / "dvc.yaml").read_text(encoding="utf-8"))
     outs = {out for stage in content["stages"].values() for out in outputs(stage)}
     outs |= {out.replace(VARIANT, f"{name}/") for out in outs for name in variants(folder)}
     for entry in content["plots"]:
         files = [entry] if isinstance(entry, str) else [*next(iter(entry.values()))["x"]]
         assert isinstance(entry, str) or files == [*next(iter(entry.values()))["y"]]
-        assert all(any(in_section(path, out) for out in outs) for path in files), entry
+        assert outs.issuperset(files), entry
 
 
 def test_every_section_belongs_to_a_stage() -> None:

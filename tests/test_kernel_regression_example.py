@@ -137,6 +137,16 @@ def test_the_loss_falls_over_the_epochs(example: Path) -> None:
     assert (np.diff(losses["loss"]) < 0).all()
 
 
+def test_what_is_drawn_is_an_output_and_not_within_one() -> None:
+    """As for the other pipelines (tests/test_dvc_pipeline.py)."""
+    outs = {out for stage in PIPELINE["stages"].values() for out in stage["outs"]}
+    drawn = [
+        entry if isinstance(entry, str) else next(iter(entry.values()))["y"] for entry in PIPELINE["plots"]
+    ]
+    assert len(drawn) > 2
+    assert outs.issuperset(path for one in drawn for path in ([one] if isinstance(one, str) else one))
+
+
 def test_dvc_shows_curves_losses_and_pictures(project: Path) -> None:
     run(sys.executable, "-m", "dvc", "plots", "show", str(IN_COPY / "dvc.yaml"), "-o", "page", folder=project)
     page = (project / "page/index.html").read_text(encoding="utf-8")
