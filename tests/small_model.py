@@ -11,7 +11,7 @@ from passerelle.config import LanguagesConfig, ModelConfig, TokenizerConfig
 from passerelle.corpus.sentence_hashes import hashes_of_pairs
 from passerelle.data.tokenizer import load_tokenizer, train_tokenizer
 from passerelle.model_folder import LoadedModel, load_model, save_model
-from passerelle.models import build_model
+from passerelle.models import Model, build_model
 
 ENGLISH = (
     ("We", "You", "They"),
@@ -38,7 +38,12 @@ def write_small_model(folder: Path, config: ModelConfig = CONFIG) -> Path:
     train_tokenizer(folder / "train.parquet", folder / "tokenizer", TokenizerConfig(vocab_size=300))
     tokenizer = load_tokenizer(folder / "tokenizer")
     torch.manual_seed(0)
-    weights = build_model(config, tokenizer.vocab_size).state_dict()
+    return save_as_stage_train(folder, build_model(config, tokenizer.vocab_size), config)
+
+
+def save_as_stage_train(folder: Path, model: Model, config: ModelConfig) -> Path:
+    """The model folder beside the tokenizer and the train.parquet that it was made from."""
+    weights = model.state_dict()
     for name in ("output.weight", "target_embedding.weight"):  # one tensor with source_embedding.weight
         del weights[name]
     save_model(

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from passerelle.config import LanguagesConfig, ModelConfig, TokenizerConfig
+from passerelle.config import ModelConfig, TokenizerConfig
 from passerelle.corpus.clean import clean_text
 from passerelle.corpus.phrasebook import constructions
-from passerelle.corpus.sentence_hashes import hashes_of_pairs
 from passerelle.data.special import BOS, EOS, PAD
 from passerelle.data.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 from passerelle.decoding.translate import pad_sources
-from passerelle.model_folder import LoadedModel, load_model, save_model
+from passerelle.model_folder import LoadedModel, load_model
 from passerelle.models import Model, build_model
+from small_model import save_as_stage_train
 
 CONSTRUCTIONS = ("owning", "tastes", "moods", "belonging", "ages_and_hours", "homes")
 """Few enough to be learnt in seconds."""
@@ -46,18 +46,7 @@ def make_phrasebook(folder: Path) -> Phrasebook:
     pq.write_table(pa.table(columns), folder / "train.parquet")
     train_tokenizer(folder / "train.parquet", folder / "tokenizer", TokenizerConfig(vocab_size=500))
     tokenizer = load_tokenizer(folder / "tokenizer")
-    weights = trained(tokenizer, pairs).state_dict()
-    for name in ("output.weight", "target_embedding.weight"):  # one tensor with source_embedding.weight
-        del weights[name]
-    save_model(
-        folder / "model",
-        weights,
-        folder / "tokenizer" / "tokenizer.model",
-        model=CONFIG,
-        languages=LanguagesConfig(),
-        fingerprint="0123456789abcdef",
-        training_sentences=hashes_of_pairs(folder / "train.parquet"),
-    )
+    save_as_stage_train(folder, trained(tokenizer, pairs), CONFIG)
     sources, targets = zip(*held_out, strict=True)
     return Phrasebook(folder / "model", load_model(folder / "model"), list(sources), list(targets))
 

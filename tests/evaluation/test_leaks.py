@@ -57,7 +57,7 @@ def is_near(first: str, second: str) -> bool:
 
 
 def test_what_is_shared_and_what_is_near_is_counted(prepared: Path) -> None:
-    report = leak_report(prepared)
+    report = leak_report(read_splits(prepared))
     counts = {kind: report[f"test_{kind}"] for kind in KINDS}
     assert counts == {
         "shared_source": 1,
@@ -74,7 +74,7 @@ def test_what_is_shared_and_what_is_near_is_counted(prepared: Path) -> None:
 
 
 def test_every_name_has_a_number(prepared: Path) -> None:
-    report = leak_report(prepared)
+    report = leak_report(read_splits(prepared))
     names = [
         f"{name}_{kind}{end}"
         for name in ("test", "valid", "random")
@@ -83,7 +83,7 @@ def test_every_name_has_a_number(prepared: Path) -> None:
     ]
     assert set(report) == {*names, "near_percent", "test_sentences", "valid_sentences", "random_sentences"}
     assert report["random_sentences"] == 5  # pairs of the test
-    assert report == leak_report(prepared)
+    assert report == leak_report(read_splits(prepared))
 
 
 def test_a_random_split_deals_out_every_row_once(prepared: Path) -> None:
@@ -127,12 +127,12 @@ def test_exactly_ninety_percent_is_near() -> None:
 def test_a_missing_file_is_named(split: str, prepared: Path) -> None:
     (prepared / f"{split}.parquet").unlink()
     with pytest.raises(ValueError, match=rf"{split}.parquet: no such file; run stage prepare first"):
-        leak_report(prepared)
+        leak_report(read_splits(prepared))
 
 
 def test_sentences_without_letters_are_all_alike(prepared: Path) -> None:
     columns: dict[str, Any] = {"source": ["?!", "I."], "references": [["..."], ["Moi."]]}
     pq.write_table(pa.table(columns), prepared / "test.parquet")
     pq.write_table(pa.table({"source": ["..."], "target": ["Quoi ?"]}), prepared / "train.parquet")
-    report = leak_report(prepared)
+    report = leak_report(read_splits(prepared))
     assert (report["test_shared_source"], report["test_near_source"], report["test_near_target"]) == (1, 1, 0)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from passerelle.config import EvaluateParams, EvaluationConfig, load_params
+from passerelle.commands.loading import settings
 
 if TYPE_CHECKING:
     from passerelle.evaluation.compare import Change, Comparison
@@ -46,11 +46,10 @@ def _run(arguments: argparse.Namespace) -> None:
     from passerelle.commands.finding import find_translated
     from passerelle.evaluation.compare import compare
 
-    params = Path("params.yaml")
-    settings = load_params(EvaluateParams, params).evaluation if params.is_file() else EvaluationConfig()
+    evaluation = settings(Path("params.yaml")).evaluation
     first = find_translated(arguments.first, arguments.evaluation)
     second = find_translated(arguments.second, arguments.evaluation)
-    comparison = compare(first, second, settings.bootstrap_samples, settings.seed)
+    comparison = compare(first, second, evaluation.bootstrap_samples, evaluation.seed)
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     print(f"A  {first.name}\nB  {second.name}\n")
     _print_scores(comparison)

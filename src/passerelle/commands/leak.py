@@ -46,7 +46,7 @@ def _run(arguments: argparse.Namespace) -> None:
     loaded, decoding = load(arguments.model)
     prepared = arguments.prepared or _prepared(arguments.model)
     splits = read_splits(prepared)
-    report = leak_report(prepared)
+    report = leak_report(splits)
     print("\n".join(_report_lines(report)), flush=True)
     shared = report["random_shared_share"]
     with tqdm(desc="translating", unit=" sentences", disable=None, file=sys.stderr) as bar:

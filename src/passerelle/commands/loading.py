@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from passerelle.config import DecodingConfig, EvaluateParams, load_params
+from passerelle.config import DecodingConfig, EvaluateParams, EvaluationConfig, load_params
 
 if TYPE_CHECKING:
     from passerelle.model_folder import LoadedModel
@@ -32,7 +32,13 @@ def load(folder: Path, *others: Path) -> tuple["LoadedModel", DecodingConfig]:
     return load_ensemble([folder, *others], device), decoding
 
 
+def settings(params: Path) -> EvaluateParams:
+    """The sections of the file that tell how to translate and score; without the file, the defaults."""
+    if params.is_file():
+        return load_params(EvaluateParams, params)
+    return EvaluateParams(decoding=DecodingConfig(), evaluation=EvaluationConfig())
+
+
 def load_decoding(folder: Path) -> DecodingConfig:
     """The settings of the pipeline that made the model in the folder."""
-    params = folder.resolve().parent / "params.yaml"
-    return load_params(EvaluateParams, params).decoding if params.is_file() else DecodingConfig()
+    return settings(folder.resolve().parent / "params.yaml").decoding

@@ -13,6 +13,16 @@ BATCH_ROWS = 16_384
 SAMPLE_SEED = 0
 
 
+def open_parquet(parquet: Path) -> pq.ParquetFile:
+    """A file that stage `prepare` wrote; ValueError where it is missing or no Parquet file."""
+    if not parquet.is_file():
+        raise ValueError(f"{parquet}: no such file; run stage prepare first")
+    try:
+        return pq.ParquetFile(parquet)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{parquet}: not a Parquet file ({error}); run stage prepare again") from None
+
+
 def num_pairs(parquet: Path) -> int:
     """Number of sentence pairs in the file, read from its footer."""
     with _open(parquet) as file:
@@ -63,12 +73,7 @@ def _sample(total: int, limit: int) -> NDArray[np.int64]:
 
 
 def _open(parquet: Path) -> pq.ParquetFile:
-    if not parquet.is_file():
-        raise ValueError(f"{parquet}: no such file; run stage prepare first")
-    try:
-        file = pq.ParquetFile(parquet)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{parquet}: not a Parquet file ({error}); run stage prepare again") from None
+    file = open_parquet(parquet)
     names = set(file.schema_arrow.names)
     if "source" not in names or not names & {"target", "references"}:
         file.close()

@@ -1,6 +1,6 @@
 """The attention of an evaluation, as files: of chosen sentences, and of all heads over the whole test set."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,8 @@ def write_attention(
     """Write into `folder` attention/ (pictures), attention_weights/ (tensors and tokens), heads.csv, and where the
     configuration asks for it attention.arrow.
 
-    Pictures stand apart, since DVC shows all that is in attention/ as a plot. translations and scores are those of
-    the test sentences. Raises ValueError where a chosen sentence is not there or has no attention.
+    translations and scores are those of the test sentences. Raises ValueError where a chosen sentence is not there
+    or has no attention.
     """
     pictures, tensors = folder / "attention", folder / "attention_weights"
     pictures.mkdir()
@@ -109,7 +109,8 @@ def _heads(
     maps = attention_maps(loaded, [translations[index] for index in able])
     bar = tqdm(maps, desc="attention", total=len(able), unit=" sentences", disable=None)
     numbered: Iterable[Numbered] = zip(able, bar, strict=True)
-    statistics = attention_statistics(_maps(written(numbered, dump) if dump else numbered))
+    passing = written(numbered, dump) if dump else numbered
+    statistics = attention_statistics(attention for _, attention in passing)
     first = able[:IMPORTANCE_SENTENCES]
     importance = head_importance(
         loaded, [test.sources[index] for index in first], [test.references[index][0] for index in first]
@@ -119,7 +120,3 @@ def _heads(
         f"{importance.num_sentences:,} of them, {importance.loss:.3f} nats a token: by how much it rises when the head "
         "alone is masked."
     )
-
-
-def _maps(numbered: Iterable[Numbered]) -> Iterator[Any]:
-    return (attention for _, attention in numbered)

@@ -17,7 +17,7 @@ from passerelle.decoding.translate import Translation
 from passerelle.evaluation.all_scores import DIGITS, AllScores, all_scores
 from passerelle.evaluation.attention_files import write_attention
 from passerelle.evaluation.held_out import HeldOut, read_held_out
-from passerelle.evaluation.leaks import leak_report
+from passerelle.evaluation.leaks import leak_report, read_splits
 from passerelle.evaluation.overlap import check_no_overlap
 from passerelle.evaluation.report.measured import Measured, report_content
 from passerelle.evaluation.report.page import write_report
@@ -60,7 +60,7 @@ class Evaluation:
     """Of beam and of greedy search, here and now; in no file of metrics."""
 
     def summary(self) -> str:
-        """The scores in four lines."""
+        """The scores in three lines."""
         numbers = self.metrics
         scale = ", ".join(f"{row.name.replace('_', ' ')} {row.bleu.value:.1f}" for row in self.scores.scale)
         return (
@@ -105,7 +105,7 @@ def evaluate(
         scores = all_scores(
             texts, [one.text for one in greedy], test, inputs.prepared / "train.parquet", evaluation
         )
-        leaks = leak_report(inputs.prepared)
+        leaks = leak_report(read_splits(inputs.prepared))
         metrics = {
             **scores.numbers(),
             "typography": round(typography_accuracy(texts, loaded.languages.target), DIGITS),

@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from passerelle.corpus.typography import restore_typography
+from passerelle.data.prepared import open_parquet
 from passerelle.evaluation.corpus_statistics import check_texts
 
 COLUMNS = ("source", "references", "group")
@@ -29,12 +27,8 @@ def read_held_out(parquet: Path, language: str) -> HeldOut:
 
     Raises ValueError where the file is missing, empty, or not what `prepare` writes.
     """
-    if not parquet.is_file():
-        raise ValueError(f"{parquet}: no such file; run stage prepare first")
-    try:
-        table = pq.read_table(parquet)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{parquet}: not a Parquet file ({error}); run stage prepare again") from None
+    with open_parquet(parquet) as file:
+        table = file.read()
     names = ", ".join(table.column_names)
     if missing := set(COLUMNS) - set(table.column_names):
         raise ValueError(f"{parquet}: lacks {sorted(missing)}, has {names}; run stage prepare again")

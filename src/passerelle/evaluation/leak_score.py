@@ -10,7 +10,6 @@ counts, each row against its own translation alone. BLEU sees no spaces of typog
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from sacrebleu.metrics import BLEU
 from passerelle.config import DecodingConfig
 from passerelle.decoding.translate import translate
 from passerelle.evaluation.corpus_statistics import score_of, statistics
-from passerelle.evaluation.leaks import Texts, keys_of
+from passerelle.evaluation.leaks import Texts, all_pairs, keys_of
 from passerelle.evaluation.overlap import trained_on
 from passerelle.model_folder import LoadedModel
 
@@ -55,7 +54,7 @@ def leak_score(
     progress: Callable[[int], object] | None = None,
 ) -> LeakScore:
     """Of the model, on rows of all splits (`leaks.read_splits`); shared_share: of random rows those that leak."""
-    rows = _rows(splits)
+    rows = all_pairs(splits)
     drawn = _drawn(kinds_of_rows(rows, model_folder))
     sources = sorted({rows.sources[row] for part in drawn.values() for row in part})
     found = translate(loaded, sources, decoding, progress)
@@ -85,14 +84,6 @@ def kinds_of_rows(rows: Texts, model_folder: Path) -> NDArray[np.int64]:
     keys = keys_of(rows)
     is_common = _is_repeated(keys.sources) | _is_repeated([text for (text,) in keys.targets])
     return np.select([is_common & is_known, is_common, ~is_known], range(3), default=-1)
-
-
-def _rows(splits: Mapping[str, Texts]) -> Texts:
-    sides = [texts.pairs() for texts in splits.values()]
-    return Texts(
-        list(chain.from_iterable(side.sources for side in sides)),
-        list(chain.from_iterable(side.targets for side in sides)),
-    )
 
 
 def _is_repeated(keys: Sequence[str]) -> NDArray[np.bool_]:

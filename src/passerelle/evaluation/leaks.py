@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from passerelle.corpus.split import comparison_keys
+from passerelle.data.prepared import open_parquet
 
 Booleans = NDArray[np.bool_]
 
@@ -52,13 +52,13 @@ class Texts:
         return Texts([self.sources[row] for row in rows], [self.targets[row] for row in rows])
 
 
-def leak_report(prepared: Path) -> dict[str, float]:
+def leak_report(splits: Mapping[str, Texts]) -> dict[str, float]:
     """Of `test`, `valid` and `random` (rows at random, as many as the test has pairs) what training shares.
 
     `<name>_sentences`, and for each of KINDS `<name>_<kind>`, a number of sentences, and `<name>_<kind>_share`,
-    the part of them all. prepared: the output of stage `prepare`. Raises ValueError where a file of it is missing.
+    the part of them all. splits: as from `read_splits`.
     """
-    keys = {split: keys_of(texts) for split, texts in read_splits(prepared).items()}
+    keys = {split: keys_of(texts) for split, texts in splits.items()}
     rows = random_split(keys)
     return {
         "near_percent": NEAR_PERCENT,
@@ -69,14 +69,15 @@ def leak_report(prepared: Path) -> dict[str, float]:
 
 
 def read_splits(prepared: Path) -> dict[str, Texts]:
-    """The sentences of each of SPLITS, as cleaned text."""
+    """The sentences of each of SPLITS, as cleaned text; prepared: the output of stage `prepare`.
+
+    Raises ValueError where a file of it is missing or no Parquet file.
+    """
     splits = {}
     for split in SPLITS:
-        path = prepared / f"{split}.parquet"
-        if not path.is_file():
-            raise ValueError(f"{path}: no such file; run stage prepare first")
         column = "target" if split == "train" else "references"
-        table: dict[str, Any] = pq.read_table(path, columns=["source", column]).to_pydict()
+        with open_parquet(prepared / f"{split}.parquet") as file:
+            table: dict[str, Any] = file.read(["source", column]).to_pydict()
         targets = table[column] if split != "train" else [(text,) for text in table[column]]
         splits[split] = Texts(table["source"], targets)
     return splits
@@ -89,16 +90,21 @@ def keys_of(texts: Texts) -> Texts:
     return Texts(_keys(texts.sources), [[next(targets) for _ in range(length)] for length in lengths])
 
 
+def all_pairs(splits: Mapping[str, Texts]) -> Texts:
+    """The pairs of all splits, one after the other."""
+    sides = [texts.pairs() for texts in splits.values()]
+    return Texts(
+        list(chain.from_iterable(side.sources for side in sides)),
+        list(chain.from_iterable(side.targets for side in sides)),
+    )
+
+
 def random_split(splits: Mapping[str, Texts]) -> dict[str, Texts]:
     """All pairs of the splits, their rows dealt out anew at random, into sides of the same numbers of pairs."""
-    sides = {split: splits[split].pairs() for split in SPLITS}
-    rows = Texts(
-        list(chain.from_iterable(side.sources for side in sides.values())),
-        list(chain.from_iterable(side.targets for side in sides.values())),
-    )
+    rows = all_pairs(splits)
     order = np.random.default_rng(SEED).permutation(len(rows.sources))
-    ends = np.cumsum([len(side.sources) for side in sides.values()])
-    return {split: rows.take(part) for split, part in zip(SPLITS, np.split(order, ends[:-1]), strict=True)}
+    ends = np.cumsum([sum(map(len, texts.targets)) for texts in splits.values()])
+    return {split: rows.take(part) for split, part in zip(splits, np.split(order, ends[:-1]), strict=True)}
 
 
 def _keys(sentences: Iterable[str]) -> list[str]:
