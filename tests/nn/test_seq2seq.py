@@ -56,14 +56,28 @@ def test_a_later_target_token_does_not_change_earlier_logits(model: Seq2Seq) -> 
     assert not torch.allclose(before[:, 3:], after[:, 3:])
 
 
-def test_state_and_memory_follow_a_reordered_batch(model: Seq2Seq) -> None:
-    index = torch.tensor([2, 0, 0])
+@pytest.mark.parametrize(
+    "indexes",
+    [
+        [[2, 0, 0]],
+        [[0, 1, 2]],
+        [[1, 2, 0]],
+        [
+            [0, 0, 0, 1, 1, 2],
+            [5, 0, 3, 3, 1],
+        ],  # hypotheses of each sentence, then some of them in another order
+        [[0, 0, 1, 1, 2, 2], [0, 1, 4, 5], [3, 0]],  # one sentence is done after the other
+    ],
+)
+def test_state_and_memory_follow_a_reordered_batch(model: Seq2Seq, indexes: list[list[int]]) -> None:
     with torch.no_grad():
-        expected = logits(model, SOURCE, LENGTHS, TARGET)[index]
         memory = model.encode(SOURCE, LENGTHS)
         _, state = model.decode(TARGET[:, :2], memory, model.start(memory))
-        reordered = memory.reorder(index)
-        step, _ = model.decode(TARGET[index, 2:3], reordered, state.reorder(index))
-        anew, _ = model.decode(TARGET[index], reordered, model.start(reordered))
+        rows = torch.arange(3)
+        for index in map(torch.tensor, indexes):
+            memory, state, rows = memory.reorder(index), state.reorder(index), rows[index]
+        expected = logits(model, SOURCE, LENGTHS, TARGET)[rows]
+        step, _ = model.decode(TARGET[rows, 2:3], memory, state)
+        anew, _ = model.decode(TARGET[rows], memory, model.start(memory))
     torch.testing.assert_close(step, expected[:, 2:3])
     torch.testing.assert_close(anew, expected)

@@ -8,7 +8,6 @@ Shapes: B batch, S source length, T target length, D width, V vocabulary.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -18,34 +17,8 @@ from passerelle.nn.dropout import Dropout
 from passerelle.nn.masking import causal_mask
 from passerelle.nn.multi_head import MultiHeadAttention, Scoring
 from passerelle.nn.positions import PositionKind, build_positions
-
-KeysAndValues = tuple[Tensor, Tensor]  # each (B, H, K, E)
-
-
-@dataclass(frozen=True)
-class TransformerMemory:
-    """What the decoder needs of the source sentences."""
-
-    mask: Tensor
-    """(B, S), True where a source token is real."""
-    layers: tuple[KeysAndValues, ...]
-    """Keys and values of the encoder's output, for each decoder layer."""
-
-    def reorder(self, index: Tensor) -> "TransformerMemory":
-        """Rows gathered along the batch."""
-        return TransformerMemory(self.mask.index_select(0, index), _reorder(self.layers, index))
-
-
-@dataclass(frozen=True)
-class TransformerState:
-    """What the decoder has seen of the target sentences: keys and values of each layer's self-attention."""
-
-    num_tokens: int
-    layers: tuple[KeysAndValues, ...]
-
-    def reorder(self, index: Tensor) -> "TransformerState":
-        """Rows gathered along the batch."""
-        return TransformerState(self.num_tokens, _reorder(self.layers, index))
+from passerelle.nn.sharing import Sharing
+from passerelle.nn.transformer_state import KeysAndValues, TransformerMemory, TransformerState
 
 
 class FeedForward(nn.Module):
@@ -134,10 +107,12 @@ class DecoderLayer(nn.Module):
         target_mask: Tensor | None,
         source: KeysAndValues,
         source_mask: Tensor,
+        sharing: Sharing | None = None,
     ) -> tuple[Tensor, KeysAndValues]:
         """x (B, T, D) of the new tokens -> (B, T, D), and keys and values of all target tokens so far.
 
-        target_mask (T, K) covers past and new tokens; source_mask is (B, 1, 1, S).
+        target_mask (T, K) covers past and new tokens. source and source_mask (N, 1, 1, S) are of N sentences; sharing
+        says which row attends to which, and without it N is B.
         """
         entered = self.around_self_attention.enter(x)
         key, value = self.self_attention.keys_and_values(entered)
@@ -145,7 +120,9 @@ class DecoderLayer(nn.Module):
             key, value = torch.cat((past[0], key), dim=2), torch.cat((past[1], value), dim=2)
         x = self.around_self_attention.leave(x, self.self_attention(entered, key, value, target_mask))
         entered = self.around_cross_attention.enter(x)
-        x = self.around_cross_attention.leave(x, self.cross_attention(entered, *source, source_mask))
+        grouped = entered if sharing is None else sharing.group(entered)
+        attended = self.cross_attention(grouped, *source, source_mask)
+        x = self.around_cross_attention.leave(x, attended if sharing is None else sharing.ungroup(attended))
         entered = self.around_feed_forward.enter(x)
         return self.around_feed_forward.leave(x, self.feed_forward(entered)), (key, value)
 
@@ -223,7 +200,7 @@ class Transformer(nn.Module):
         caches = []
         for index, layer in enumerate(self.decoder):
             cache = state.layers[index] if past else None
-            x, cache = layer(x, cache, target_mask, memory.layers[index], source_mask)
+            x, cache = layer(x, cache, target_mask, memory.layers[index], source_mask, memory.sharing)
             caches.append(cache)
         return self.decoder_norm(x), TransformerState(past + num_new, tuple(caches))
 
@@ -238,8 +215,3 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.normal_(embedding.weight, std=d_model**-0.5)
-
-
-def _reorder(layers: tuple[KeysAndValues, ...], index: Tensor) -> tuple[KeysAndValues, ...]:
-    # On a CPU in a fifth of the time of key[index]
-    return tuple((key.index_select(0, index), value.index_select(0, index)) for key, value in layers)
