@@ -21,12 +21,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from passerelle.config import TrainParams, load_params
+from passerelle.config import TrainParams
 from passerelle.data.pairs import SentencePairs, open_shards
 from passerelle.data.special import BOS, EOS, PAD
 from passerelle.identity import identity
 from passerelle.models import build_model
 from passerelle.nn.model import Seq2Seq
+from passerelle.params_file import load_params
 from passerelle.training.batches import planned_steps, step_batches
 from passerelle.training.group import ALONE
 from passerelle.training.master import make_master

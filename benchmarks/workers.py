@@ -18,10 +18,11 @@ import torch
 import torch.multiprocessing as multiprocessing
 from torch import distributed
 
-from passerelle.config import TrainParams, load_params
+from passerelle.config import TrainParams
 from passerelle.data.pairs import open_shards
 from passerelle.identity import identity
 from passerelle.models import build_model
+from passerelle.params_file import load_params
 from passerelle.training.batches import planned_steps, step_batches
 from passerelle.training.group import ALONE, Group
 from passerelle.training.master import copy_to_model, make_master

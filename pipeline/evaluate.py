@@ -21,8 +21,9 @@ All of it goes into the MLflow run that trained the model; a server that is away
 
 from pathlib import Path
 
-from passerelle.config import EvaluateParams, load_params
+from passerelle.config import EvaluateParams
 from passerelle.evaluation.evaluate import Inputs, evaluate
+from passerelle.params_file import load_params
 from passerelle.run_folder import repository_root, runs_folder
 from passerelle.run_log import log_evaluation
 from passerelle.stages import run_variant_stage

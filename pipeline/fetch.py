@@ -10,8 +10,9 @@ Where nothing is found it says what can be done; `make demo` needs no corpus.
 
 from pathlib import Path
 
-from passerelle.config import FetchParams, load_params
+from passerelle.config import FetchParams
 from passerelle.corpus.fetch import fetch_corpus
+from passerelle.params_file import load_params
 from passerelle.stages import run_stage
 
 

@@ -9,9 +9,10 @@ No sentence of either language is on two sides. Prints one line of counts.
 
 from pathlib import Path
 
-from passerelle.config import PrepareParams, load_params
+from passerelle.config import PrepareParams
 from passerelle.corpus.prepare import prepare_corpus
 from passerelle.files import write_json
+from passerelle.params_file import load_params
 from passerelle.stages import run_stage
 
 

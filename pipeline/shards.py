@@ -6,10 +6,11 @@ writes data/shards/{train,valid,test}/ and metrics/shards.json (a DVC metric).
 
 from pathlib import Path
 
-from passerelle.config import ShardsParams, load_params
+from passerelle.config import ShardsParams
 from passerelle.data.shards import shard_metrics, write_shards
 from passerelle.data.tokenizer import load_tokenizer
 from passerelle.files import write_json
+from passerelle.params_file import load_params
 from passerelle.stages import run_stage
 
 

@@ -6,8 +6,9 @@ data/tokenizer/tokenizer.model: SentencePiece's sub-words, or a list of words.
 
 from pathlib import Path
 
-from passerelle.config import TokenizerParams, load_params
+from passerelle.config import TokenizerParams
 from passerelle.data.tokenizer import train_tokenizer
+from passerelle.params_file import load_params
 from passerelle.stages import run_stage
 
 

@@ -15,11 +15,12 @@ params.yaml says, and all that is written goes below NAME/. The environment says
 
 from pathlib import Path
 
-from passerelle.config import TrainParams, load_params
+from passerelle.config import TrainParams
 from passerelle.corpus.sentence_hashes import hashes_of_pairs
 from passerelle.data.pairs import open_shards
 from passerelle.data.tokenizer import MODEL_NAME, load_tokenizer
 from passerelle.evaluation.validation_bleu import validation_bleu
+from passerelle.params_file import load_params
 from passerelle.run_folder import lock_run, repository_root, runs_folder
 from passerelle.run_log import log_training_inputs, log_training_results
 from passerelle.stages import run_variant_stage
@@ -58,9 +59,7 @@ def main(folder: Path) -> None:
             metrics_path=folder / "metrics/training.json",
             plots_folder=folder / "plots",
         )
-        examples = [
-            tokenizer.decode(valid_pairs.source(row).tolist()) for row in range(min(3, len(valid_pairs)))
-        ]
+        examples = [tokenizer.decode(valid_pairs.source(row).tolist()) for row in range(len(valid_pairs))[:3]]
         log_training_results(
             log,
             published.metrics,

@@ -21,6 +21,7 @@ from mlflow import MlflowClient
 from numpy.typing import NDArray
 from ruamel.yaml import YAML
 
+from passerelle.params_file import load_params
 from source_imports import PACKAGE, ROOT, imported_names, own_imports, syntax_tree
 
 EXAMPLE = ROOT / "examples/kernel_regression"
@@ -226,10 +227,10 @@ def test_a_changed_knob_makes_its_own_stage_stale(
 @pytest.mark.parametrize(
     ("key", "value", "line"),
     [
-        ("data.num_points", 1, "data.num_points: Input should be greater than or equal to 2, but is 1"),
-        ("data.test_step", 6.0, "data: Value error, test_step must be at most highest=5.0, but is 6.0"),
-        ("fit.initial_w", 0.0, "fit.initial_w: Input should be greater than 0, but is 0.0"),
-        ("fit.epochs", 5, "fit.epochs: Extra inputs are not permitted, but is 5"),
+        ("data.num_points", 1, "data.num_points: input should be greater than or equal to 2, but is 1"),
+        ("data.test_step", 6.0, "data: test_step must be at most highest=5.0, but is 6.0"),
+        ("fit.initial_w", 0.0, "fit.initial_w: input should be greater than 0, but is 0.0"),
+        ("fit.epochs", 5, "fit.epochs: unknown key; did you mean num_epochs?"),
     ],
 )
 def test_a_fault_in_the_parameters_is_one_line(params_file: Path, key: str, value: Any, line: str) -> None:
@@ -237,14 +238,14 @@ def test_a_fault_in_the_parameters_is_one_line(params_file: Path, key: str, valu
     settings = runpy.run_path(str(EXAMPLE / "settings.py"))
     for stage in ("DataParams", "FitParams"):
         with pytest.raises(ValueError, match=rf"params\.yaml: {re.escape(line)}[^\n]*$"):
-            settings["load_params"](settings[stage], params_file)
+            load_params(settings[stage], params_file, whole=settings["Params"])
 
 
 def test_text_that_is_no_yaml_is_one_line(params_file: Path) -> None:
     params_file.write_text("data: [", encoding="utf-8")
     settings = runpy.run_path(str(EXAMPLE / "settings.py"))
     with pytest.raises(ValueError, match=r"params\.yaml: not valid YAML: [^\n]*$"):
-        settings["load_params"](settings["FitParams"], params_file)
+        load_params(settings["FitParams"], params_file, whole=settings["Params"])
 
 
 @pytest.mark.parametrize("stage", STAGES)

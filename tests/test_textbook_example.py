@@ -15,10 +15,11 @@ import pytest
 from sacrebleu import corpus_bleu
 
 from dvc_stages import TEXTBOOK, variants
-from passerelle.config import DecodingConfig, EvaluateParams, Params, load_params
+from passerelle.config import DecodingConfig, EvaluateParams, Params
 from passerelle.decoding.translate import translate
 from passerelle.evaluation.chapter_bleu import chapter_bleu
 from passerelle.model_folder import load_model
+from passerelle.params_file import load_params
 from small_model import SOURCES, TARGETS, write_small_model
 
 CHAPTER = runpy.run_path(str(TEXTBOOK / "chapter.py"))

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from settings import DataConfig, DataParams, load_params
+from settings import DataConfig, DataParams, Params
 
 from passerelle.files import whole_file
+from passerelle.params_file import load_params
 from passerelle.stages import run_stage
 
 Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def main() -> None:
-    params = load_params(DataParams)
+    params = load_params(DataParams, whole=Params)
     write_points(Path("data/train.csv"), training_points(params.data))
     write_points(Path("data/test.csv"), test_points(params.data))
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pictures import draw_curves, draw_weights
-from settings import FitParams, load_params
+from settings import FitParams, Params
 from torch import Tensor
 
 from passerelle.files import sha256_of_file, whole_folder, write_json
@@ -30,6 +30,7 @@ from passerelle.nn.attention_pooling import (
     kernel_pooling,
     train_kernel_regression,
 )
+from passerelle.params_file import load_params
 from passerelle.run_folder import repository_root, runs_folder
 from passerelle.stages import run_stage
 from passerelle.tracking import open_run
@@ -44,7 +45,7 @@ Pooled = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
 def main() -> None:
-    params = load_params(FitParams)
+    params = load_params(FitParams, whole=Params)
     train, test = read_points(TRAIN), read_points(TEST)
     (x, y), (query, _) = torch.from_numpy(train), torch.from_numpy(test)
     model = KernelRegression(params.fit.initial_w).double()

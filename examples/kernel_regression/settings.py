@@ -1,21 +1,10 @@
 """`params.yaml` of this example as frozen, strict, typed values."""
 
-from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Self
 
-from pydantic import (
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    ValidationError,
-    model_validator,
-)
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
-from passerelle.config import ParamsError, Section
+from passerelle.config import LARGEST, NonNegativeInt, PositiveInt, Section
 
 
 class DataConfig(Section):
@@ -23,7 +12,7 @@ class DataConfig(Section):
 
     seed: NonNegativeInt
     """Of the places of the training points and their noise."""
-    num_points: Annotated[int, Field(ge=2)]
+    num_points: Annotated[int, Field(ge=2, le=LARGEST)]
     """Training points; each is estimated from the others."""
     highest: PositiveFloat
     """Places lie between 0 and this."""
@@ -67,24 +56,3 @@ class FitParams(Section):
     """What stage `fit` receives."""
 
     fit: FitConfig
-
-
-StageParams = TypeVar("StageParams", bound=Section)
-
-
-def load_params(stage: type[StageParams], path: Path = Path("params.yaml")) -> StageParams:
-    """The sections that `stage` names, after the whole file has been checked.
-
-    Raises ParamsError with one line for each fault: file, key, what is allowed, value.
-    """
-    try:
-        params = Params.model_validate(YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8")))
-    except YAMLError as error:
-        raise ParamsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    except ValidationError as error:
-        lines = [
-            f"{path}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}, but is {fault['input']!r}"
-            for fault in error.errors()
-        ]
-        raise ParamsError("\n".join(lines)) from None
-    return stage.model_validate({name: getattr(params, name) for name in stage.model_fields})

@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-import pyarrow.parquet as pq
-
-from passerelle.config import EvaluateParams, load_params
+from passerelle.config import EvaluateParams
 from passerelle.corpus.typography import restore_typography
 from passerelle.data.words import split_words
 from passerelle.decoding.translate import Translation, translate
@@ -28,6 +26,8 @@ from passerelle.evaluation.chapter_bleu import chapter_bleu, sentence_bleu
 from passerelle.evaluation.scores import Resampling, bleu
 from passerelle.files import whole_file, write_json
 from passerelle.model_folder import load_model
+from passerelle.params_file import load_params
+from passerelle.parquet import read_parquet
 from passerelle.run_folder import runs_folder
 from passerelle.stages import run_stage
 from passerelle.tracking import open_run
@@ -85,9 +85,10 @@ def main() -> None:
 def read_sides(train: Path, test: Path) -> tuple[References, References]:
     """The different sources of the training pairs, and of the test, with all their translations."""
     references: dict[str, list[str]] = {}
-    for row in pq.read_table(train).to_pylist():
+    for row in read_parquet(train, ["source", "target"]).to_pylist():
         references.setdefault(row["source"], []).append(row["target"])
-    return references, {row["source"]: row["references"] for row in pq.read_table(test).to_pylist()}
+    rows = read_parquet(test, ["source", "references"]).to_pylist()
+    return references, {row["source"]: row["references"] for row in rows}
 
 
 def measure(folder: Path, sides: Mapping[str, References]) -> Result:

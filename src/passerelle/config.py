@@ -1,31 +1,64 @@
-"""`params.yaml` as frozen, strict, typed values.
+"""The table of knobs: `params.yaml` as frozen, strict, typed values.
 
-Every knob that changes a result stands in `params.yaml`; this file says what each may be. All faults of
-a file are reported together, one line each, before any work starts. A stage receives only the sections
-that its own parameter class names, and `dvc.yaml` lists exactly those for it.
+Every knob that changes a result stands in `params.yaml`; this file says what each may be, and `params_file`
+reads it. A stage receives only the sections that its own parameter class names, and `dvc.yaml` lists exactly
+those for it.
 """
 
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+import re
+from typing import Annotated, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     NonNegativeFloat,
-    NonNegativeInt,
     PositiveFloat,
-    PositiveInt,
-    ValidationError,
     model_validator,
 )
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 LEARNED_POSITIONS = 512
 """Longest sequence of a model whose positions are learned."""
 
+LARGEST = 2**63 - 1
+"""Largest whole number: NumPy, Arrow and torch hold no larger one."""
+
+
+def _is_hash(text: str) -> str:
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise ValueError("input should be 64 hexadecimal digits in small letters")
+    return text
+
+
+def _is_language(text: str) -> str:
+    if not re.fullmatch("[a-z]{2,3}", text):
+        raise ValueError("input should be an ISO 639 code such as en or fra")
+    return text
+
+
+_SECRETS = re.compile(
+    r"://[^/?#]*[^/?#:][^/?#]*@|://[^/?#:]*:(?!\d+/)[^?#@]*[^?#@:][^?#@]*@"  # a login
+    r"|[?&;][^=&]*(token|key|secret|passw|pwd|auth|sig|cred)[^=&]*=[^&#]",
+    re.IGNORECASE,
+)
+
+
+def _is_address(text: str) -> str:
+    if _SECRETS.search(re.sub(r"\$\{\w+\}", "", text)):
+        raise ValueError(
+            "a password or token would be copied into dvc.lock, and so into git; write ${NAME} in its place, as in "
+            "https://${CORPUS_USER}:${CORPUS_PASSWORD}@host/file.zip, and set that environment variable"
+        )
+    return text
+
+
+PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
+NonNegativeInt = Annotated[int, Field(ge=0, le=LARGEST)]
+Width = Annotated[int, Field(gt=0, le=1_000_000)]
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+Hash = Annotated[str, AfterValidator(_is_hash)]
+Language = Annotated[str, AfterValidator(_is_language)]
 
 
 class Section(BaseModel):
@@ -47,9 +80,9 @@ class CorpusConfig(Section):
     """Environment variable that, where set, names a local archive or text file; looked at first."""
     path: str | None = None
     """Local archive or text file, relative to the folder of `params.yaml`; looked at second."""
-    urls: list[str] = []
-    """Addresses tried in order, last."""
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    urls: list[Annotated[str, AfterValidator(_is_address)]] = []
+    """Addresses tried in order, last; `${NAME}` stands for an environment variable, a password say."""
+    sha256: Hash | None = None
     """Expected hash of the sentence-pair text itself (not of its archive); null accepts any."""
     max_bytes: PositiveInt = 2_000_000_000
     """Largest unpacked text that is accepted."""
@@ -66,9 +99,9 @@ class CorpusConfig(Section):
 class LanguagesConfig(Section):
     """Languages of the two sides; they choose the typography rules (French has its own)."""
 
-    source: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")] = "en"
+    source: Language = "en"
     """ISO 639 code of the source language."""
-    target: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")] = "fr"
+    target: Language = "fr"
     """ISO 639 code of the target language."""
 
 
@@ -117,7 +150,7 @@ class TokenizerConfig(Section):
 class ShardsConfig(Section):
     """How token ids are written (stage `shards`)."""
 
-    max_tokens: Annotated[int, Field(ge=4)] = 128
+    max_tokens: Annotated[int, Field(ge=4, le=LARGEST)] = 128
     """Longest sentence in tokens; a longer one is cut there, and counted."""
     shard_bytes: Annotated[int, Field(ge=1, le=2_000_000_000)] = 64_000_000
     """Size of one Arrow file, about; its offsets have 32 bits."""
@@ -128,17 +161,17 @@ class ModelConfig(Section):
 
     name: Literal["transformer", "bahdanau"] = "transformer"
     """The architecture."""
-    d_model: PositiveInt = 192
+    d_model: Width = 192
     """Width: of the residual stream, or of embeddings and hidden states."""
-    num_layers: PositiveInt = 3
+    num_layers: Annotated[int, Field(gt=0, le=1000)] = 3
     """Blocks or recurrent layers of the encoder, and as many of the decoder."""
     dropout: Fraction = 0.1
     """Share of activations dropped in training."""
     share_embeddings: bool = True
     """One matrix for source embedding, target embedding and output layer, or three."""
-    num_heads: PositiveInt = 4
+    num_heads: Width = 4
     """Transformer alone: attention heads; divides d_model."""
-    d_ff: PositiveInt = 768
+    d_ff: Width = 768
     """Transformer alone: width of the feed-forward layers."""
     norm: Literal["pre", "post"] = "pre"
     """Transformer alone: layer norm before each sub-layer (trains steadily) or after it (the chapter's own)."""
@@ -167,7 +200,7 @@ class TrainingConfig(Section):
     """Initial weights, order of the data, dropout."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Arithmetic of the forward and backward pass; `auto` is bf16 where the hardware multiplies it."""
-    micro_batch_tokens: Annotated[int, Field(ge=64)] = 1024
+    micro_batch_tokens: Annotated[int, Field(ge=64, le=LARGEST)] = 1024
     """Padded tokens of one micro-batch, on the longer side; bounds memory."""
     micro_batch_sentences: PositiveInt | None = None
     """Most sentence pairs in a micro-batch; null: as many as micro_batch_tokens allows."""
@@ -199,6 +232,8 @@ class TrainingConfig(Section):
     """Steps between validations; each also writes a checkpoint."""
     bleu_sentences: NonNegativeInt = 500
     """Validation sentences translated at each validation, by greedy search; 0 measures no BLEU."""
+    max_skipped_steps: PositiveInt = 10
+    """A step whose loss or gradient is not finite is skipped; after so many of them in a row training stops."""
     patience: PositiveInt | None = None
     """Stop after this many validations without a better validation loss; null runs to max_steps."""
     average_checkpoints: PositiveInt = 1
@@ -243,7 +278,7 @@ class DecodingConfig(Section):
     """A translation has at most this many times the source's tokens, plus 10."""
     max_length: PositiveInt = 200
     """And never more tokens than this."""
-    max_source_tokens: Annotated[int, Field(ge=8)] = 128
+    max_source_tokens: Annotated[int, Field(ge=8, le=LARGEST)] = 128
     """A longer source is translated in parts, or cut."""
     long_lines: Literal["split", "cut"] = "split"
     """What becomes of a longer source: split into sentences, or cut with a warning."""
@@ -256,7 +291,7 @@ class DecodingConfig(Section):
 class EvaluationConfig(Section):
     """Scores and attention pictures (stage `evaluate`)."""
 
-    bootstrap_samples: Annotated[int, Field(ge=100)] = 1000
+    bootstrap_samples: Annotated[int, Field(ge=100, le=LARGEST)] = 1000
     """Resamplings behind each 95 % confidence interval."""
     seed: NonNegativeInt = 12345
     """Seed of the resampling."""
@@ -351,83 +386,5 @@ class EvaluateParams(Section):
     evaluation: EvaluationConfig
 
 
-class ParamsError(ValueError):
-    """`params.yaml` is missing, unreadable or has faults; the message lists all of them."""
-
-
-StageParams = TypeVar("StageParams", bound=Section)
-
-
 VARIANT_SECTIONS = ("model", "training", "decoding", "evaluation")
 """What a variant may change; the stages before training run once for all variants."""
-
-
-def load_params(stage: type[StageParams], path: Path = Path("params.yaml")) -> StageParams:
-    """The sections that `stage` names, after the whole file has been checked.
-
-    A file without `root`, where the folder above holds a `params.yaml` too, is that of a variant: what it says
-    replaces what that one says, key by key. Raises ParamsError with one line for each fault: file, key, value,
-    and what is allowed.
-    """
-    sections = _read_yaml(path)
-    above = path.parent / ".." / path.name if path.parent == Path() else path.parent.parent / path.name
-    own: dict[str, Any] = {}
-    if "root" not in sections and above.is_file():
-        own, sections = sections, _merged(_read_yaml(above), sections, path)
-    try:
-        params = Params.model_validate(sections)
-    except ValidationError as error:
-        files = [path if not own or _is_set(fault["loc"], own) else above for fault in error.errors()]
-        lines = [f"{file}: {_describe(fault)}" for file, fault in zip(files, error.errors(), strict=True)]
-        raise ParamsError("\n".join(lines)) from None
-    return stage.model_validate({name: getattr(params, name) for name in stage.model_fields})
-
-
-def _merged(sections: dict[str, Any], own: dict[str, Any], path: Path) -> dict[str, Any]:
-    """`sections` with the values that the variant's file at `path` sets."""
-    merged = dict(sections)
-    for name, values in own.items():
-        if name not in VARIANT_SECTIONS:
-            raise ParamsError(
-                f"{path}: {name}: a variant may change {', '.join(VARIANT_SECTIONS)}, since the stages before "
-                "training run once for all variants"
-            )
-        old = sections.get(name)
-        merged[name] = {**old, **values} if isinstance(old, dict) and isinstance(values, dict) else values
-    return merged
-
-
-def _is_set(location: tuple[str | int, ...], own: dict[str, Any]) -> bool:
-    """Whether a variant's own sections name the key at which a fault was found."""
-    section, *keys = location
-    values = own.get(str(section))
-    return section in own and (not keys or not isinstance(values, dict) or keys[0] in values)
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ParamsError(
-            f"{path}: no such file; run the stage in the folder that holds params.yaml"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise ParamsError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8") from None
-    except YAMLError as error:
-        raise ParamsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict):
-        raise ParamsError(f"{path}: expected sections (key: value), found {type(content).__name__}")
-    return content
-
-
-def _describe(fault: Any) -> str:
-    """One line for one of pydantic's faults: key, what is wrong, and the value found."""
-    key = ".".join(str(part) for part in fault["loc"])
-    if fault["type"] == "extra_forbidden":
-        return f"{key}: unknown key; see the comments in the project's params.yaml for the known ones"
-    if fault["type"] == "missing":
-        return f"{key}: missing; add it (see the project's params.yaml)"
-    if fault["type"] == "value_error":
-        return f"{key}: {fault['ctx']['error']}" if key else str(fault["ctx"]["error"])
-    message = fault["msg"][0].lower() + fault["msg"][1:]
-    return f"{key}: {message}, but is {fault['input']!r}"

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from passerelle.config import DecodingConfig, EvaluateParams, EvaluationConfig, load_params
+from passerelle.config import DecodingConfig, EvaluateParams, EvaluationConfig
+from passerelle.params_file import load_params
 
 if TYPE_CHECKING:
     from passerelle.model_folder import LoadedModel
