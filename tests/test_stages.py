@@ -1,5 +1,7 @@
-"""What a user of a pipeline script sees: help, one readable line for a fault, and details on request."""
+"""What a user of a pipeline script sees: help, one readable line for a fault or an end, and details on request."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -56,7 +58,22 @@ def test_help_is_the_docstring_and_does_no_work(tmp_path: Path, flag: str) -> No
             'raise ValueError("pairs.txt:3: no tab; see corpus in params.yaml")',
             "pairs.txt:3: no tab; see corpus",
         ),
-        ('open("absent.txt")', "[Errno 2] No such file or directory: 'absent.txt'"),
+        ('open("absent.txt")', "absent.txt: No such file or directory\n"),
+        (
+            'raise OSError(13, "Permission denied", "x/model")',
+            "x/model: Permission denied; make it readable and writable for you, or work in a copy of this folder\n",
+        ),
+        (
+            'raise OSError(30, "Read-only file system", "model")',
+            "model: Read-only file system; work in a copy of this folder that can be written\n",
+        ),
+        (
+            'raise OSError(28, "No space left on device", "model")',
+            "model: No space left on device; make room on that disk, then run the same command again\n",
+        ),
+        ('raise OSError(18, "Cross-device link", "a", None, "b")', "b: Cross-device link\n"),
+        ('raise OSError(5, "Input/output error")', "Input/output error\n"),
+        ('raise ChildProcessError("a process has ended")', "a process has ended\n"),
     ],
 )
 def test_a_fault_of_the_input_is_one_line_and_status_1(tmp_path: Path, body: str, line: str) -> None:
@@ -173,7 +190,72 @@ def test_a_variant_that_does_not_exist_is_refused(tmp_path: Path, arguments: lis
     assert answer.stdout == ""
 
 
-def test_ctrl_c_is_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
-    answer = run_body(tmp_path, "raise KeyboardInterrupt")
-    assert answer.returncode == 130
-    assert answer.stderr == "stopped; run `dvc repro` again to do this stage anew\n"
+STOPPED = "stopped; run `dvc repro` again to do this stage anew\n"
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_ends_a_stage_in_order_and_one_line_says_how_to_go_on(tmp_path: Path, name: str) -> None:
+    body = f"""
+    import os, signal, threading, time
+    threading.Thread(target=time.sleep, args=[3600]).start()  # such as one within a library: it is not waited for
+    print("begun")
+    try:
+        os.kill(os.getpid(), signal.{name})
+        time.sleep(3600)
+    finally:
+        print("cleared away")"""
+    answer = run_body(tmp_path, body)
+    assert answer.returncode == 128 + getattr(signal, name)
+    assert (answer.stdout, answer.stderr) == ("begun\ncleared away\n", STOPPED)
+
+
+def test_a_closed_terminal_is_nothing_to_a_stage_that_nohup_started(tmp_path: Path) -> None:
+    body = "import os, signal; os.kill(os.getpid(), signal.SIGHUP); print('done')"
+    (tmp_path / "sample.py").write_text(SCRIPT.format(body=body), encoding="utf-8")
+    command = ["nohup", sys.executable, "sample.py"]
+    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stdout) == (0, "done\n")
+
+
+needs_pidfd = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux tells of a process's end")
+LIKE_DVC = """
+import os, subprocess, sys
+subprocess.run(sys.argv[1:], env=os.environ | {"DVC_STAGE": "sample"})
+"""
+
+
+@needs_pidfd
+@pytest.mark.parametrize("between", ["nothing", "a shell"])
+def test_a_stage_ends_with_the_dvc_that_runs_it(tmp_path: Path, between: str) -> None:
+    body = "import time; print('begun', flush=True); time.sleep(3600)"
+    (tmp_path / "sample.py").write_text(SCRIPT.format(body=body), encoding="utf-8")
+    stage = [sys.executable, "sample.py"]
+    if between == "a shell":
+        stage = ["/bin/sh", "-c", f"{sys.executable} sample.py; echo the shell goes on"]
+    command = [sys.executable, "-c", LIKE_DVC, *stage]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, text=True, **pipes) as dvc:  # type: ignore[call-overload]
+        assert dvc.stdout.readline() == "begun\n"
+        dvc.kill()
+        _, errors = dvc.communicate()  # once the last of them has ended
+    assert errors == STOPPED
+
+
+@needs_pidfd
+def test_a_stage_whose_dvc_is_dead_already_does_no_work(tmp_path: Path) -> None:
+    (tmp_path / "sample.py").write_text(SCRIPT.format(body="print('work was done')"), encoding="utf-8")
+    answer = subprocess.run(
+        [sys.executable, "sample.py"],
+        cwd=tmp_path,
+        env=os.environ | {"DVC_STAGE": "sample"},
+        start_new_session=True,  # so its parent is of another one, as init is of a DVC's
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (answer.returncode, answer.stdout, answer.stderr) == (143, "", STOPPED)
+
+
+def test_a_stage_that_is_run_by_hand_asks_for_no_dvc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DVC_STAGE", raising=False)
+    assert run_body(tmp_path, "print('done')").stdout == "done\n"

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,13 +34,18 @@ def runs_folder() -> Path:
 
 @contextmanager
 def lock_run(run_folder: Path) -> Iterator[None]:
-    """Hold the run for this process; raises ValueError where another one holds it. Makes the folder."""
+    """Hold the run for this process; raises ValueError where another one holds it, naming it. Makes the folder.
+
+    The kernel frees it with the process, however that ends; what stands in the file is for people.
+    """
     run_folder.mkdir(parents=True, exist_ok=True)
-    with (run_folder / "lock").open("a") as file:
+    with (run_folder / "lock").open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ValueError(
-                f"{run_folder}: another process is training this run; wait for it or stop it"
-            ) from None
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            raise ValueError(f"{run_folder}: {holder} is training this run; wait for it or stop it") from None
+        file.truncate(0)
+        print(f"process {os.getpid()} on {socket.gethostname()}", file=file, flush=True)
         yield

@@ -2,13 +2,14 @@
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 from passerelle.config import CorpusConfig
 from passerelle.corpus.archive import unpack_text
 from passerelle.corpus.download import DownloadError, download, without_secrets
-from passerelle.files import whole_file
+from passerelle.files import temporary_beside, whole_file
+
+TEXT = "pairs.txt"
 
 
 def fetch_corpus(config: CorpusConfig, folder: Path) -> None:
@@ -18,7 +19,7 @@ def fetch_corpus(config: CorpusConfig, folder: Path) -> None:
     `config.urls`. Each output is written whole or not at all. Raises ValueError where the file found is no
     sentence-pair text or not the expected one, and where none is found: that message names the ways on.
     """
-    with whole_file(folder / "pairs.txt") as temporary:
+    with whole_file(folder / TEXT) as temporary:
         if config.origin == "phrasebook":
             text_hash = _write_phrasebook(temporary)
             _verify(text_hash, "the phrasebook", config)
@@ -28,7 +29,7 @@ def fetch_corpus(config: CorpusConfig, folder: Path) -> None:
         else:
             text_hash = _from_urls(config, temporary)
     with whole_file(folder / "ATTRIBUTION.txt") as temporary:
-        lines = (config.name, config.attribution, f"SHA-256 of pairs.txt: {text_hash}")
+        lines = (config.name, config.attribution, f"SHA-256 of {TEXT}: {text_hash}")
         temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
@@ -60,8 +61,7 @@ def _local_file(config: CorpusConfig) -> Path | None:
 def _from_urls(config: CorpusConfig, destination: Path) -> str:
     """The hash of the text from the first address that gives it; the text is at `destination`."""
     faults = []
-    with tempfile.TemporaryDirectory(prefix=".download-", dir=destination.parent) as folder:
-        archive = Path(folder) / "archive"
+    with temporary_beside(destination.parent / TEXT) as archive:
         for url in config.urls:
             shown = without_secrets(url)
             try:

@@ -12,6 +12,7 @@ import io
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import sentencepiece as spm
@@ -42,18 +43,19 @@ class SubwordTokenizer:
 
     def __init__(self, model: bytes) -> None:
         """Raises ValueError where `model` is no SentencePiece model with our special ids and byte pieces."""
-        self._processor = spm.SentencePieceProcessor()
+        self._processor = processor = spm.SentencePieceProcessor()
         try:
-            self._processor.LoadFromSerializedProto(model)
-        except RuntimeError:
+            processor.LoadFromSerializedProto(model)
+            self.pieces(range(processor.vocab_size()))
+        except (RuntimeError, UnicodeDecodeError):  # the latter where a piece, or the message, is no text
             raise ValueError("not a SentencePiece model") from None
-        processor = self._processor
         found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if found != (PAD, UNK, BOS, EOS):
             raise ValueError(f"PAD, UNK, BOS, EOS must be {PAD}, {UNK}, {BOS}, {EOS}, but are {found}")
-        self._space_mark_ids = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE_MARK.encode()]
-        if UNK in self._space_mark_ids:
+        byte_ids = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+        if UNK in byte_ids:
             raise ValueError("the model has no byte pieces; it must be trained with byte_fallback")
+        self._space_mark_ids = [byte_ids[byte] for byte in SPACE_MARK.encode()]
         self.vocab_size: int = processor.vocab_size()
         """Number of token ids."""
         self.sha256 = hashlib.sha256(model).hexdigest()
@@ -108,8 +110,11 @@ def learn_subwords(train_parquet: Path, config: TokenizerConfig) -> bytes:
     """
     model = io.BytesIO()
     faults: list[Exception] = []
+    # In a thread: SentencePiece learns for minutes in C++, where the main thread would take no Ctrl-C.
+    thread = ThreadPoolExecutor(1)
     try:
-        spm.SentencePieceTrainer.train(
+        thread.submit(
+            spm.SentencePieceTrainer.train,
             sentence_iterator=_keeping_faults(_sentences(train_parquet, config.max_sentences), faults),
             model_writer=model,
             model_type=config.kind,
@@ -127,11 +132,13 @@ def learn_subwords(train_parquet: Path, config: TokenizerConfig) -> bytes:
             num_threads=NUM_THREADS,
             max_sentence_length=MAX_SENTENCE_BYTES,
             minloglevel=0 if logger.isEnabledFor(logging.INFO) else 3,
-        )
+        ).result()
     except RuntimeError as error:
         if faults:
             raise faults[0] from None
         raise ValueError(_reworded(str(error), train_parquet, config)) from None
+    finally:
+        thread.shutdown(wait=False)
     return model.getvalue()
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache, partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Protocol
 
@@ -75,9 +75,14 @@ def translation_processes(
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         yield partial(translate_n_best, loaded or load_ensemble(model_folders, device))
         return
+    others = set(active_children())
     pool = ProcessPoolExecutor(number, get_context("spawn"), initializer=_begin)
     try:
         yield partial(_translate, pool, tuple(model_folders))
+    except BaseException:  # Ctrl-C too: nobody wants what they are at
+        for process in set(active_children()) - others:
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -92,10 +97,11 @@ def _translate(
 ) -> list[list[Translation]]:
     order = sorted(range(len(sentences)), key=lambda index: -len(sentences[index]))  # the longest work first
     chunks = [order[start : start + CHUNK_SENTENCES] for start in range(0, len(order), CHUNK_SENTENCES)]
-    waiting = {
-        pool.submit(_translated, folders, [sentences[index] for index in chunk], config, num_best): chunk
-        for chunk in chunks
-    }
+    with _without_ctrl_c():
+        waiting = {
+            pool.submit(_translated, folders, [sentences[index] for index in chunk], config, num_best): chunk
+            for chunk in chunks
+        }
     found: list[list[Translation]] = [[] for _ in sentences]
     try:
         for done in as_completed(waiting):
@@ -111,9 +117,18 @@ def _translate(
     return found
 
 
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Processes started meanwhile are never told of Ctrl-C, which is the parent's to handle; it is, afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin() -> None:
-    """In a new process: Ctrl-C is the parent's to handle, and nothing outlives the parent, however it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """In a new process: nothing outlives the parent, however it ends."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
 
