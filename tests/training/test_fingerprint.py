@@ -20,7 +20,14 @@ def params(**training: Any) -> TrainParams:
 def write_manifests(folder: Path, train: str = "a", valid: str = "b", tokenizer: str = TOKENIZER) -> Path:
     for split, content in (("train", train), ("valid", valid), ("test", "c")):
         (folder / split).mkdir(parents=True, exist_ok=True)
-        manifest = {"schema_version": 1, "content_sha256": content, "tokenizer_sha256": tokenizer}
+        hashes = {"content_sha256": content, "tokenizer_sha256": tokenizer}
+        counts = dict.fromkeys(
+            ("vocab_size", "max_tokens", "rows", "source_tokens", "target_tokens", "bytes"), 9
+        )
+        counts |= {"source_truncated": 0, "target_truncated": 0}
+        shard = {"file": "shard-00000.arrow", "rows": 9, "source_tokens": 9, "target_tokens": 9, "bytes": 9}
+        lengths = {"source_lengths": {"1": 9}, "target_lengths": {"1": 9}}
+        manifest = {"schema_version": 1, **hashes, **counts, **lengths, "shards": [{**shard, "sha256": "d"}]}
         (folder / split / "manifest.json").write_text(json.dumps(manifest))
     return folder
 

@@ -1,13 +1,16 @@
 """The loop: what it reports, when it stops, and that it continues as if it had never stopped."""
 
+import logging
 import math
 from pathlib import Path
 
 import pytest
 import torch
 
+from passerelle.training import loop
 from passerelle.training.checkpoint import read_checkpoint
-from tiny import VOCAB_SIZE, Name, run, tiny_config
+from passerelle.training.divergence import Diverged
+from tiny import VOCAB_SIZE, run, spoilt_steps, tiny_config
 
 
 def test_it_reports_after_each_validation_with_the_history_since_the_last(tmp_path: Path) -> None:
@@ -29,31 +32,17 @@ def test_it_learns(tmp_path: Path) -> None:
     assert last < first < math.log(VOCAB_SIZE - 4)  # what knowing no more than the words would give
 
 
-@pytest.mark.parametrize(
-    ("name", "optimizer", "stopped_at"),
-    [
-        ("transformer", "adam", 3),
-        ("transformer", "adam", 9),
-        ("transformer", "muon", 3),
-        ("transformer", "muon", 6),
-        ("bahdanau", "muon", 6),
-    ],
-)
-def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
-    tmp_path: Path, name: Name, optimizer: str, stopped_at: int
-) -> None:
-    config = tiny_config(optimizer=optimizer, max_steps=12)
-    run(config, tmp_path / "whole", name=name)
-    checkpoint = tmp_path / "whole" / str(stopped_at)
-    resumed, _ = run(config, tmp_path / "resumed", resume_from=checkpoint, name=name)
-    assert [report.step for report in resumed] == list(range(stopped_at + 3, 13, 3))
-    expected, expected_facts = read_checkpoint(tmp_path / "whole" / "12")
-    found, facts = read_checkpoint(tmp_path / "resumed" / "12")
+def test_a_recurrent_model_that_is_resumed_equals_an_uninterrupted_one_bit_for_bit(tmp_path: Path) -> None:
+    """`test_resume` shows it of the Transformer, for every step."""
+    config = tiny_config(optimizer="muon", max_steps=8)
+    run(config, tmp_path / "whole", name="bahdanau")
+    run(config, tmp_path / "resumed", resume_from=tmp_path / "whole" / "3", name="bahdanau")
+    expected, expected_facts = read_checkpoint(tmp_path / "whole" / "8")
+    found, facts = read_checkpoint(tmp_path / "resumed" / "8")
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[key], expected[key]) for key in expected)
     for row, expected_row in zip(facts["history"], expected_facts["history"], strict=True):
-        measured = ("tokens_per_second",)
-        assert all(row[key] == expected_row[key] for key in expected_row if key not in measured)
+        assert row | {"tokens_per_second": 0} == expected_row | {"tokens_per_second": 0}
 
 
 def test_a_finished_run_that_is_resumed_does_nothing(tmp_path: Path) -> None:
@@ -73,3 +62,86 @@ def test_patience_stops_and_is_remembered_across_a_restart(tmp_path: Path) -> No
     assert min(losses) == losses[-3]
     resumed, _ = run(config, tmp_path / "resumed", resume_from=tmp_path / "whole" / str(steps[-2]))
     assert [report.step for report in resumed] == steps[-1:]
+
+
+@pytest.mark.parametrize(("stop_after", "reported"), [(4, [3]), (6, [3, 6]), (1, [])])
+def test_a_stop_leaves_one_checkpoint_of_its_step_and_no_more_steps(
+    tmp_path: Path, stop_after: int, reported: list[int]
+) -> None:
+    """After a validation it is the one that was reported."""
+    reports, _ = run(tiny_config(max_steps=9), tmp_path, stop_after=stop_after)
+    assert [report.step for report in reports] == reported
+    assert sorted(int(path.name) for path in tmp_path.iterdir()) == sorted({*reported, stop_after})
+    assert read_checkpoint(tmp_path / str(stop_after))[1]["step"] == stop_after
+
+
+def test_rows_before_a_stop_are_reported_after_it(tmp_path: Path) -> None:
+    config = tiny_config(max_steps=24, validate_every=24)
+    run(config, tmp_path, stop_after=15)
+    (report,), _ = run(config, tmp_path, resume_from=tmp_path / "15")
+    assert [row["step"] for row in report.history] == [10, 20, 24]
+
+
+def test_skipped_steps_are_counted_and_spoil_no_mean(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = tiny_config(max_steps=9, max_skipped_steps=3)
+    with spoilt_steps({2, 7, 8}), caplog.at_level(logging.WARNING):
+        reports, progress = run(config, tmp_path / "spoilt")
+    assert [report.metrics["skipped_steps"] for report in reports] == [1, 1, 3]
+    assert [note.skipped_steps for note in progress] == [1, 1, 3]
+    assert [line.split(":")[0] for line in caplog.messages] == [f"step {step} skipped" for step in (2, 7, 8)]
+    assert "loss nan, gradient norm nan" in caplog.messages[0]
+    facts = read_checkpoint(tmp_path / "spoilt" / "9")[1]
+    assert (facts["skipped_steps"], facts["skipped_in_a_row"]) == (3, 0)
+    assert all(math.isfinite(value) for row in facts["history"] for value in row.values())
+    run(config, tmp_path / "good")
+    good = read_checkpoint(tmp_path / "good" / "9")[1]
+    assert facts["num_tokens"] < good["num_tokens"]
+    # The first row is the mean of steps 1 and 3; had step 2 been good, it would be of all three.
+    assert facts["history"][0]["loss"] == pytest.approx(good["history"][0]["loss"], rel=0.05)
+    assert facts["history"][0]["loss"] != good["history"][0]["loss"]
+
+
+def test_a_row_of_skipped_steps_alone_has_no_loss(tmp_path: Path) -> None:
+    with spoilt_steps({4, 5, 6}):
+        reports, progress = run(tiny_config(max_skipped_steps=4), tmp_path)
+    rows = [row for report in reports for row in report.history]
+    assert rows[1].keys() == {"step", "learning_rate", "tokens_per_second", "valid_loss"}
+    assert rows[1]["tokens_per_second"] == 0.0
+    assert rows[1]["valid_loss"] == rows[0]["valid_loss"]  # nothing has moved
+    assert math.isnan(progress[1].loss)
+
+
+def test_too_many_skipped_steps_in_a_row_stop_training_at_the_last_good_checkpoint(tmp_path: Path) -> None:
+    with (
+        spoilt_steps({2, *range(5, 20)}),
+        pytest.raises(
+            Diverged, match=r"^step 7: loss nan, gradient norm nan; so it was in each of the last 3 "
+        ),
+    ):
+        run(tiny_config(max_steps=20, max_skipped_steps=3), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["3", "6"]
+    run(tiny_config(max_steps=20, max_skipped_steps=3), tmp_path, resume_from=tmp_path / "6", stop_after=7)
+
+
+def test_the_count_of_skipped_steps_in_a_row_goes_on_behind_a_stop(tmp_path: Path) -> None:
+    config = tiny_config(max_steps=20, max_skipped_steps=4)
+    with spoilt_steps(range(4, 20)):
+        run(config, tmp_path, stop_after=5)
+        with pytest.raises(Diverged) as caught:
+            run(config, tmp_path, resume_from=tmp_path / "5")
+    assert caught.value.step == 7
+
+
+def test_a_validation_loss_that_is_not_finite_stops_before_a_checkpoint_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = iter([2.5, math.nan])
+    monkeypatch.setattr(loop, "validation_loss", lambda *arguments: next(losses))
+    with pytest.raises(
+        FloatingPointError,
+        match=r"step 6: validation loss is nan, .* no checkpoint .*; lower training.learning_rate or lengthen",
+    ):
+        run(tiny_config(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["3"]

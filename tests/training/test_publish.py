@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from passerelle.training.checkpoint import (
     checkpoint_folders,
     checkpoint_name,
     checkpoint_step,
+    latest_checkpoint,
+    read_facts,
+    save_checkpoint,
     write_checkpoint,
 )
 from passerelle.training.publish import (
@@ -25,12 +29,13 @@ from passerelle.training.publish import (
     publish,
     steps_to_average,
 )
-from tiny import VOCAB_SIZE, run, tiny_config, tiny_pairs
+from tiny import VOCAB_SIZE, run, spoilt_steps, tiny_config, tiny_pairs
 
 LOSSES = {10: 5.0, 20: 3.0, 30: 4.0, 40: 3.0, 50: 3.5}
+TIMES = ("train_seconds", "tokens_per_second")
 TWELVE = {"max_steps": 12, "validate_every": 4}  # and a row of history after 10
 SENTENCES = {"source": np.array([3, 2**63], np.uint64), "target": np.array([5], np.uint64)}
-MODEL = ModelConfig(d_model=12, num_heads=3, num_layers=2, d_ff=20)
+MODEL = ModelConfig(d_model=12, num_heads=3, num_layers=1, d_ff=20)
 
 
 class FakeTokenizer:
@@ -96,6 +101,18 @@ def test_checkpoints_of_work_that_is_being_repeated_are_removed(tmp_path: Path) 
     assert kept(tmp_path) == [10, 20]
 
 
+def test_checkpoints_between_validations_are_no_part_of_the_average(tmp_path: Path) -> None:
+    """Training that is stopped leaves such."""
+    for step, kept_then in ((10, [10]), (20, [10, 20]), (24, [10, 20, 24]), (27, [10, 20, 24, 27])):
+        prune_checkpoints(tmp_path, save(tmp_path, step), config())
+        assert kept(tmp_path) == kept_then
+    assert steps_to_average(facts(27), config()) == [10, 20]
+    prune_checkpoints(tmp_path, save(tmp_path, 30), config())
+    assert kept(tmp_path) == [20, 27, 30]
+    prune_checkpoints(tmp_path, save(tmp_path, 40), config(average_of="best"))
+    assert kept(tmp_path) == [20, 30, 40]
+
+
 def test_weights_are_averaged_and_nothing_else(tmp_path: Path) -> None:
     weights = average_weights([save(tmp_path, 10, 1.0), save(tmp_path, 20, 4.0), save(tmp_path, 30, 10.0)])
     assert weights.keys() == {"w"}
@@ -107,7 +124,7 @@ def published(tmp_path: Path, run_folder: Path, **changed: Any) -> Any:
     (tmp_path / "tokenizer.model").write_bytes(b"t")
     return publish(
         run_folder,
-        TrainParams(languages=LanguagesConfig(), model=MODEL, training=tiny_config(**TWELVE, **changed)),
+        TrainParams(languages=LanguagesConfig(), model=MODEL, training=tiny_config(**(TWELVE | changed))),
         tokenizer_model=tmp_path / "tokenizer.model",
         tokenizer=FakeTokenizer(),  # type: ignore[arg-type]
         valid_pairs=tiny_pairs(40, seed=2),
@@ -116,6 +133,15 @@ def published(tmp_path: Path, run_folder: Path, **changed: Any) -> Any:
         metrics_path=tmp_path / "metrics" / "training.json",
         plots_folder=tmp_path / "plots",
     )
+
+
+def run_in_place(config: TrainingConfig, run_folder: Path, stop_after: int | None) -> None:
+    """Train on from the newest checkpoint, keeping and removing checkpoints as worker 0 does."""
+
+    def save(step: int, write: Callable[[Path], None]) -> None:
+        prune_checkpoints(run_folder, save_checkpoint(run_folder, step, write), config)
+
+    run(config, run_folder, resume_from=latest_checkpoint(run_folder), stop_after=stop_after, save=save)
 
 
 def trained(tmp_path: Path) -> Path:
@@ -175,5 +201,56 @@ def test_a_run_without_a_sound_checkpoint_is_refused(tmp_path: Path) -> None:
     run_folder = trained(tmp_path)
     for step in (8, 12):
         (run_folder / checkpoint_name(step) / "state.safetensors").unlink()
-    with pytest.raises(ValueError, match="holds no undamaged checkpoint; delete it and train again"):
+    with pytest.raises(
+        ValueError, match="0123456789abcdef: holds no undamaged checkpoint; run stage train again"
+    ):
         published(tmp_path, run_folder)
+
+
+def test_a_run_whose_end_is_damaged_is_not_published_from_before_it(tmp_path: Path) -> None:
+    run_folder = trained(tmp_path)
+    (run_folder / checkpoint_name(12) / "state.safetensors").unlink()
+    match = "step-0000008: newest undamaged checkpoint, but not the end; run stage train again, it goes on from there"
+    with pytest.raises(ValueError, match=match):
+        published(tmp_path, run_folder)
+    assert not (tmp_path / "model").exists()
+
+
+def test_skipped_steps_are_in_the_metrics_and_leave_no_empty_cell(tmp_path: Path) -> None:
+    with spoilt_steps({5, 6, 7, 8}):  # all that one row is made of
+        run_folder = trained(tmp_path)
+    assert published(tmp_path, run_folder).metrics["skipped_steps"] == 4
+    assert json.loads((tmp_path / "metrics" / "training.json").read_text())["skipped_steps"] == 4
+    curves = {}
+    for name in ("training", "validation"):
+        with (tmp_path / "plots" / f"{name}.csv").open() as file:
+            curves[name] = list(csv.DictReader(file))
+        assert all(value for row in curves[name] for value in row.values())
+    assert [row["step"] for row in curves["training"]] == ["4", "10", "12"]
+    assert [row["step"] for row in curves["validation"]] == ["4", "8", "12"]
+
+
+@pytest.mark.parametrize(("average_of", "expected"), [("last", [9, 12]), ("best", [3, 6])])
+def test_a_run_stopped_twice_publishes_the_average_that_one_never_stopped_does(
+    tmp_path: Path, average_of: str, expected: list[int]
+) -> None:
+    """It gets worse after step 6, so that its best checkpoints are not its last."""
+    settings = {"average_of": average_of, "average_checkpoints": 2, "max_steps": 12, "validate_every": 3,
+                "learning_rate": 1.0, "warmup_steps": 11}  # fmt: skip
+    metrics, weights = [], []
+    for stops in ((), (5, 10)):
+        folder = tmp_path / f"stopped {len(stops)} times"
+        run_folder = folder / "0123456789abcdef"
+        run_folder.mkdir(parents=True)
+        for stop_after in (*stops, None):
+            run_in_place(tiny_config(**settings), run_folder, stop_after)
+        assert (
+            steps_to_average(read_facts(run_folder / checkpoint_name(12)), tiny_config(**settings))
+            == expected
+        )
+        metrics.append(published(folder, run_folder, **settings).metrics)
+        weights.append((folder / "model" / "weights.safetensors").read_bytes())
+    assert weights[0] == weights[1]
+    assert {k: v for k, v in metrics[0].items() if k not in TIMES} == {
+        k: v for k, v in metrics[1].items() if k not in TIMES
+    }

@@ -1,5 +1,7 @@
 """The optimiser step against plain torch on one big batch, and what must not change it."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -7,10 +9,10 @@ from torch.nn import functional
 
 from passerelle.data.batch import Batch
 from passerelle.training.batches import load_batch
-from passerelle.training.group import ALONE
-from passerelle.training.master import copy_to_model, make_master
+from passerelle.training.group import ALONE, Group
+from passerelle.training.master import copy_to_model, make_master, master_tensors
 from passerelle.training.step import StepResult, dropout_seed, train_step, validation_loss
-from tiny import Name, tiny_config, tiny_model, tiny_pairs
+from tiny import Name, spoilt_steps, tiny_config, tiny_model, tiny_pairs
 
 PAIRS = tiny_pairs(60, seed=3)
 CPU = torch.device("cpu")
@@ -74,16 +76,64 @@ def test_dropout_seeds_differ_for_each_key() -> None:
     assert len({dropout_seed(*key) for key in keys}) == len(keys)
 
 
-def test_a_loss_that_is_not_finite_stops_and_leaves_the_master_weights() -> None:
-    config = tiny_config()
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+@pytest.mark.parametrize("spoilt_by", ["loss", "gradient"])
+@pytest.mark.parametrize("num_good", [0, 2])
+def test_a_step_without_finite_numbers_moves_nothing(optimizer: str, spoilt_by: str, num_good: int) -> None:
+    """Neither weights nor what Adam and Muon remember, be it the first step or a later one."""
+    config = tiny_config(optimizer=optimizer)
     model = tiny_model()
     master = make_master(model, config)
-    before = {name: parameter.clone() for name, parameter in master.parameters.items()}
-    with torch.no_grad():
-        model.output.weight.fill_(float("inf"))
-    with pytest.raises(FloatingPointError, match=r"step 4: .*lower training.learning_rate"):
-        train_step(model, master, batches(range(9)), step=4, rate=0.1, config=config, group=ALONE)
-    assert all(torch.equal(before[name], master.parameters[name]) for name in before)
+
+    def step_number(number: int, group: Group = ALONE) -> StepResult:
+        parts = batches(range(9), range(9, 20))
+        return train_step(model, master, parts, step=number, rate=0.1, config=config, group=group)
+
+    for number in range(num_good):
+        step_number(number)
+    before = {name: tensor.clone() for name, tensor in master_tensors(master).items()}
+    weights = {name: parameter.clone() for name, parameter in model.named_parameters()}
+
+    def add_an_infinity(exchanged: torch.Tensor) -> None:
+        exchanged[7] = math.inf  # as from another worker
+
+    if spoilt_by == "loss":
+        with spoilt_steps({num_good + 1}):
+            skipped = step_number(num_good)
+        assert math.isnan(skipped.loss)
+    else:
+        skipped = step_number(num_good, Group(0, 2, add_an_infinity))
+        assert math.isfinite(skipped.loss)
+    assert skipped.is_skipped
+    assert not math.isfinite(skipped.gradient_norm)
+    assert master_tensors(master).keys() == before.keys()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in master_tensors(master).items())
+    assert all(torch.equal(parameter, weights[name]) for name, parameter in model.named_parameters())
+    assert not step_number(num_good + 1).is_skipped
+    assert not any(torch.equal(parameter, weights[name]) for name, parameter in model.named_parameters())
+
+
+@pytest.mark.parametrize(("wish", "of_others", "is_wanted"), [(0, 0, False), (1, 0, True), (0, 2, True)])
+def test_all_learn_that_one_wants_to_stop(wish: int, of_others: int, is_wanted: bool) -> None:
+    """Even in a step without finite numbers."""
+    model, config = tiny_model(), tiny_config()
+    master = make_master(model, config)
+
+    def add_others(exchanged: torch.Tensor) -> None:
+        exchanged[0] = math.nan
+        exchanged[-1] += of_others
+
+    result = train_step(
+        model,
+        master,
+        batches(range(9)),
+        step=0,
+        rate=0.1,
+        config=config,
+        group=Group(0, 3, add_others),
+        wants_stop=bool(wish),
+    )
+    assert result.is_stop_wanted == is_wanted
 
 
 @pytest.mark.parametrize("name", ["transformer", "bahdanau"])

@@ -15,6 +15,7 @@ from passerelle.training.terminal import (
     ending,
     progress_line,
     progress_writer,
+    read_progress,
     validation_line,
     write_event,
 )
@@ -42,12 +43,18 @@ def test_a_duration_is_told_as_people_tell_it(seconds: float, text: str) -> None
 
 
 def test_a_line_of_validation_names_the_best() -> None:
-    metrics = {"valid_loss": 3.21, "valid_perplexity": 24.779, "best_valid_loss": 3.21}
+    metrics = {"valid_loss": 3.21, "valid_perplexity": 24.779, "best_valid_loss": 3.21, "skipped_steps": 0}
     assert (
         validation_line(250, metrics)
         == "validation at step 250: loss 3.210, perplexity 24.8, the best so far"
     )
     assert validation_line(250, metrics | {"best_valid_loss": 3.0}).endswith("perplexity 24.8")
+
+
+def test_skipped_steps_are_told(tmp_path: Path) -> None:
+    assert progress_line(vars(PROGRESS) | {"skipped_steps": 1}) == f"{LINE}  1 step skipped"
+    metrics = {"valid_loss": 3.21, "valid_perplexity": 24.8, "best_valid_loss": 3.0, "skipped_steps": 12}
+    assert validation_line(250, metrics).endswith("perplexity 24.8, 12 steps skipped")
 
 
 def test_progress_is_written_whole_and_not_more_than_once_a_second(tmp_path: Path) -> None:
@@ -107,6 +114,38 @@ def test_a_half_written_event_waits_for_its_end(tmp_path: Path) -> None:
     assert output.getvalue() == "whole\n"
 
 
+def test_an_event_after_a_torn_one_is_told(tmp_path: Path) -> None:
+    """As a kill, a full disk or a lost machine leave the file."""
+    output = io.StringIO()
+    line = LiveLine(tmp_path, output)
+    for torn in (b'{"text": "to', b"\0\0\0", b'{"text": "\xc3', b"[]\n17", b'{"other": 1}'):
+        with (tmp_path / "events.jsonl").open("ab") as file:
+            file.write(torn)
+        write_event(tmp_path, f"after {len(torn)} bytes")
+    line._print_news()
+    assert output.getvalue() == "".join(f"after {number} bytes\n" for number in (12, 3, 11, 5, 12))
+
+
+@pytest.mark.parametrize("content", [b"", b'{"step": 12', b"\0\0\0", b"17", b'"\xc3'])
+def test_torn_progress_is_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "progress.json").write_bytes(content)
+    assert read_progress(tmp_path) is None
+    assert ending(tmp_path).startswith("stopped before the first step, ")
+    LiveLine(tmp_path, io.StringIO())._print_news()
+
+
+def test_training_goes_on_where_nothing_can_be_shown(tmp_path: Path) -> None:
+    """A full disk and a folder that is gone or read-only alike; a checkpoint would say so."""
+    gone = tmp_path / "gone"
+    write_event(gone, "text")
+    progress_writer(gone)(PROGRESS)
+    (tmp_path / ".progress.json").symlink_to("/dev/full")
+    (tmp_path / "events.jsonl").symlink_to("/dev/full")
+    write_event(tmp_path, "text")
+    progress_writer(tmp_path)(PROGRESS)
+    assert read_progress(tmp_path) is None
+
+
 def test_the_beginning_says_where_it_goes_on(tmp_path: Path) -> None:
     workers, folder = Workers(2, use_gpu=False, threads=1), tmp_path / "abc"
     text = beginning(folder, None, workers, {"CPU": 2})
@@ -130,3 +169,5 @@ def test_the_end_says_how_to_go_on(tmp_path: Path) -> None:
     assert ending(tmp_path) == (
         "stopped at step 120, last checkpoint at step 100; run `dvc repro` again to continue"
     )
+    (tmp_path / checkpoint_name(123)).mkdir()  # progress is not noted at each step
+    assert ending(tmp_path).startswith("stopped at step 123, last checkpoint at step 123; ")

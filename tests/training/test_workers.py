@@ -5,7 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from passerelle.training.workers import Workers, check_environment, check_ray_address, choose_workers
+from passerelle.training.workers import (
+    Workers,
+    check_environment,
+    check_ray_address,
+    choose_workers,
+    exchange_seconds,
+    grace_seconds,
+)
 
 LAPTOP = [{"CPU": 2.0}]
 GPU_BOX = [{"CPU": 16.0, "GPU": 4.0}]
@@ -110,3 +117,24 @@ def test_the_environment_is_checked_before_anything_is_started(
     monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{closed_port}")
     with pytest.raises(ValueError, match="nothing answers there"):
         check_environment(3)
+
+
+def test_times_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PASSERELLE_EXCHANGE_SECONDS", "PASSERELLE_GRACE_SECONDS"):
+        monkeypatch.delenv(name, raising=False)
+    assert (exchange_seconds(), grace_seconds()) == (300.0, 20.0)
+    monkeypatch.setenv("PASSERELLE_EXCHANGE_SECONDS", "1800")
+    monkeypatch.setenv("PASSERELLE_GRACE_SECONDS", "2.5")
+    assert (exchange_seconds(), grace_seconds()) == (1800.0, 2.5)
+
+
+@pytest.mark.parametrize("name", ["PASSERELLE_EXCHANGE_SECONDS", "PASSERELLE_GRACE_SECONDS"])
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "5 min"])
+def test_a_time_that_is_none_is_refused_before_anything_is_started(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(
+        ValueError, match=rf"{name}={value}: must be a number of seconds above 0; unset, it is"
+    ):
+        check_environment(4)

@@ -1,20 +1,33 @@
 """A corpus and a model small enough to train in a second."""
 
+import hashlib
+import json
+import math
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from passerelle.config import ModelConfig, TrainingConfig
+from passerelle.data.batch import Batch
 from passerelle.data.pairs import SentencePairs
 from passerelle.data.ragged import Ragged, offsets_of
+from passerelle.data.special import PAD
 from passerelle.models import Model, build_model
+from passerelle.training import step
+from passerelle.training.checkpoint import checkpoint_step
 from passerelle.training.group import ALONE, Group
 from passerelle.training.loop import Progress, Report, train
 
 VOCAB_SIZE = 13
 Name = Literal["transformer", "bahdanau"]
+Sentence = list[int]
 
 
 def tiny_pairs(num_pairs: int, seed: int) -> SentencePairs:
@@ -31,7 +44,7 @@ def tiny_pairs(num_pairs: int, seed: int) -> SentencePairs:
 def tiny_model(dropout: float = 0.1, name: Name = "transformer") -> Model:
     """The same initial weights each time."""
     torch.manual_seed(0)
-    config = ModelConfig(name=name, d_model=12, num_heads=3, num_layers=2, d_ff=20, dropout=dropout)
+    config = ModelConfig(name=name, d_model=12, num_heads=3, num_layers=1, d_ff=20, dropout=dropout)
     return build_model(config, VOCAB_SIZE)
 
 
@@ -58,17 +71,28 @@ def run(
     resume_from: Path | None = None,
     dropout: float = 0.1,
     name: Name = "transformer",
+    stop_after: int | None = None,
+    save: Callable[[int, Callable[[Path], None]], None] | None = None,
 ) -> tuple[list[Report], list[Progress]]:
-    """Train the tiny model; worker 0 keeps each checkpoint as folder/step."""
+    """Train the tiny model; worker 0 keeps each checkpoint as folder/step, or as `save` does.
+
+    stop_after: the step after which this worker asks to stop.
+    """
     reports: list[Report] = []
     progress: list[Progress] = []
+    steps = count(1 if resume_from is None else checkpoint_step(resume_from) + 1)
 
-    def keep(report: Report) -> None:
-        reports.append(report)
-        if group.rank == 0:
-            checkpoint = folder / str(report.step)
+    def keep(at: int, write: Callable[[Path], None]) -> None:
+        if save is not None:
+            save(at, write)
+        elif group.rank == 0:
+            checkpoint = folder / str(at)
             checkpoint.mkdir(parents=True)
-            report.write(checkpoint)
+            write(checkpoint)
+
+    def report(report: Report) -> None:
+        reports.append(report)
+        keep(report.step, report.write)
 
     train(
         tiny_model(dropout, name),
@@ -77,8 +101,59 @@ def run(
         config,
         device=torch.device("cpu"),
         group=group,
-        report=keep,
+        report=report,
+        save=keep,
+        stop=lambda: next(steps) == stop_after,
         progress=progress.append,
         resume_from=resume_from,
     )
     return reports, progress
+
+
+def sign(folder: Path) -> None:
+    """Have a checkpoint's manifest give the right sizes and hashes, whatever its files are now."""
+    contents = {name: (folder / name).read_bytes() for name in ("state.safetensors", "facts.json")}
+    manifest = {
+        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in contents.items()
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+@contextmanager
+def spoilt_steps(steps: Collection[int]) -> Iterator[None]:
+    """In these steps, counted from 1, this process's loss is not a number."""
+    now, real_seed, real_sums = 0, step.dropout_seed, step.batch_sums
+
+    def seed_of(seed: int, number: int, micro_batch: int) -> int:
+        nonlocal now
+        now = number + 1
+        return real_seed(seed, number, micro_batch)
+
+    def sums_of(model: nn.Module, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
+        loss, nll = real_sums(model, batch, smoothing)
+        return loss * (math.nan if model.training and now in steps else 1.0), nll
+
+    with patch.object(step, "dropout_seed", seed_of), patch.object(step, "batch_sums", sums_of):
+        yield
+
+
+@contextmanager
+def noted_sentences() -> Iterator[dict[int, list[Sentence]]]:
+    """By step, counted from 1: each source and each target, as ids, of which this process computes a training loss."""
+    notes: dict[int, list[Sentence]] = {}
+    now, real_seed, real_sums = 0, step.dropout_seed, step.batch_sums
+
+    def seed_of(seed: int, number: int, micro_batch: int) -> int:
+        nonlocal now
+        now = number + 1
+        return real_seed(seed, number, micro_batch)
+
+    def sums_of(model: nn.Module, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
+        if model.training:
+            rows = torch.cat([batch.source, batch.target_in], dim=1).tolist()
+            notes.setdefault(now, []).extend([[one for one in row if one != PAD] for row in rows])
+        return real_sums(model, batch, smoothing)
+
+    with patch.object(step, "dropout_seed", seed_of), patch.object(step, "batch_sums", sums_of):
+        yield notes

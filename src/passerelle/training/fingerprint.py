@@ -4,7 +4,7 @@ Hashed are the parameters that the stage `train` receives (`languages`, `model`,
 content of the training and validation shards, the tokenizer, and the source of the code that trains (`data/`,
 `nn/`, `training/`, `models.py`). Started again with all of these the same, training continues or is found
 finished; with any of them changed, it is another run. Not hashed is what does not change the result: number
-of workers, machine, addresses, versions of libraries.
+of workers, machine, addresses, versions of libraries, and after how many skipped steps training gives up.
 """
 
 import hashlib
@@ -12,13 +12,15 @@ import json
 from pathlib import Path
 
 from passerelle.config import TrainParams
-from passerelle.data.pairs import read_manifest
+from passerelle.data.manifest import read_manifest
 from passerelle.files import sha256_of_file
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SOURCES = ("data", "nn", "training", "models.py")
 SPLITS = ("train", "valid")
 NUM_DIGITS = 16
+WITHOUT_EFFECT = {"training": {"max_skipped_steps"}}
+"""Parameters that do not change a run that comes to its end; raised, they let one that gave up go on."""
 
 
 def run_fingerprint(params: TrainParams, shards: Path, tokenizer_sha256: str) -> str:
@@ -31,7 +33,7 @@ def run_fingerprint(params: TrainParams, shards: Path, tokenizer_sha256: str) ->
                 f"{tokenizer_sha256}; run stage shards again"
             )
     content = {
-        "params": params.model_dump(mode="json"),
+        "params": params.model_dump(mode="json", exclude=WITHOUT_EFFECT),
         "shards": {split: manifest["content_sha256"] for split, manifest in manifests.items()},
         "tokenizer": tokenizer_sha256,
         "code": code_sha256(PACKAGE),

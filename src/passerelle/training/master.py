@@ -14,9 +14,9 @@ from passerelle.config import TrainingConfig
 from passerelle.nn.model import Seq2Seq
 from passerelle.training.muon import Muon, make_muon
 
-ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
-NUM_SUMS = 3
-"""Numbers exchanged behind the gradient: loss, negative log-likelihood and count of target tokens."""
+NUM_SUMS = 4
+"""Numbers exchanged behind the gradient: loss, negative log-likelihood, count of target tokens, and count of workers
+that ask to stop."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,12 @@ def make_master(model: nn.Module, config: TrainingConfig) -> Master:
         weight_decay=config.weight_decay,
         fused=True,
     )
+    for parameter in others:  # what Adam itself makes at its first step; so it is in every checkpoint
+        optimizer.state[parameter] = {
+            "step": torch.zeros((), device=parameter.device),
+            "exp_avg": torch.zeros_like(parameter.detach()),
+            "exp_avg_sq": torch.zeros_like(parameter.detach()),
+        }
     return Master(parameters, exchanged, optimizer, make_muon(moved) if moved else None)
 
 
@@ -83,27 +89,16 @@ def _inner_matrices(model: nn.Module, parameters: dict[str, nn.Parameter]) -> di
     }
 
 
-def optimizer_tensors(master: Master) -> dict[str, Tensor]:
-    """All that the optimisers remember, as `<what>.<name of the parameter>`."""
-    tensors = {}
+def master_tensors(master: Master) -> dict[str, Tensor]:
+    """All that a checkpoint keeps, not copied: `model.<parameter>` and `optimizer.<what>.<parameter>`."""
+    tensors = {f"model.{name}": parameter.detach() for name, parameter in master.parameters.items()}
     for name, parameter in master.parameters.items():
-        for key, moment in master.optimizer.state.get(parameter, {}).items():
-            tensors[f"{key}.{name}"] = moment
+        for what, moment in master.optimizer.state.get(parameter, {}).items():
+            tensors[f"optimizer.{what}.{name}"] = moment
     if master.muon is not None:
-        tensors |= {f"momentum.{name}": momentum for name, momentum in master.muon.momentum.items()}
+        for name, momentum in master.muon.momentum.items():
+            tensors[f"optimizer.momentum.{name}"] = momentum
     return tensors
-
-
-def restore_optimizer(master: Master, tensors: dict[str, Tensor]) -> None:
-    """Give the optimisers what `optimizer_tensors` gave."""
-    momentum = {} if master.muon is None else master.muon.momentum
-    for name, parameter in master.parameters.items():
-        if name in momentum:
-            momentum[name].copy_(tensors[f"momentum.{name}"])
-        else:
-            master.optimizer.state[parameter] = {
-                key: tensors[f"{key}.{name}"].to(parameter.device) for key in ADAM_STATE
-            }
 
 
 def add_gradient(master: Master, model: nn.Module) -> None:

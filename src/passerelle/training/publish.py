@@ -30,6 +30,7 @@ from passerelle.training.checkpoint import (
 from passerelle.training.group import ALONE
 from passerelle.training.loop import is_finished
 from passerelle.training.precision import compute_dtype
+from passerelle.training.state import Row, checker
 from passerelle.training.step import validation_loss
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class Published:
 
     metrics: dict[str, float]
     """As in the metrics file."""
-    history: list[dict[str, float]]
+    history: list[Row]
     """All rows, from the first step."""
 
 
@@ -110,10 +111,16 @@ def publish(
 
     training_sentences: by language side the hashes that the model carries (`model_folder.save_model`).
     """
-    sound = sound_checkpoints(run_folder)
+    sound = sound_checkpoints(run_folder, checker(params, tokenizer.vocab_size))
     if not sound:
-        raise ValueError(f"{run_folder}: holds no undamaged checkpoint; delete it and train again")
+        raise ValueError(
+            f"{run_folder}: holds no undamaged checkpoint; run stage train again, it starts anew"
+        )
     facts = read_facts(sound[-1])
+    if not is_run_finished(facts, params.training):
+        raise ValueError(
+            f"{sound[-1]}: newest undamaged checkpoint, but not the end; run stage train again, it goes on from there"
+        )
     wanted = set(steps_to_average(facts, params.training))
     averaged = [folder for folder in sound if checkpoint_step(folder) in wanted]
     if len(averaged) < len(wanted):
@@ -133,7 +140,8 @@ def publish(
     metrics["averaged_valid_loss"] = _loss_of(weights, params, tokenizer.vocab_size, valid_pairs)
     write_json(metrics_path, metrics)
     history = facts["history"]
-    _write_csv(plots_folder / "training.csv", ("step", *CURVES), history)
+    trained = [row for row in history if "loss" in row]  # an empty cell would be drawn as 0
+    _write_csv(plots_folder / "training.csv", ("step", *CURVES), trained)
     validations = [row for row in history if "valid_loss" in row]
     measured = [name for name in VALIDATED if name in validations[-1]]
     _write_csv(plots_folder / "validation.csv", ("step", *measured), validations)
@@ -150,6 +158,7 @@ def _metrics(facts: Facts, weights: Mapping[str, Tensor]) -> dict[str, float]:
         **({"last_valid_bleu": round(last["valid_bleu"], 4)} if "valid_bleu" in last else {}),
         "parameters": sum(tensor.numel() for tensor in weights.values()),
         "target_tokens": facts["num_tokens"],
+        "skipped_steps": facts["skipped_steps"],
         "train_seconds": round(facts["seconds"], 1),
         "tokens_per_second": round(facts["num_tokens"] / facts["seconds"], 1),
     }

@@ -5,6 +5,7 @@ tokens in the whole step. So neither padding, nor the cut into micro-batches, no
 what is optimised.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -33,6 +34,10 @@ class StepResult:
     """Before clipping."""
     num_tokens: int
     """Real target tokens."""
+    is_skipped: bool
+    """Whether loss or gradient was not finite; then nothing was moved."""
+    is_stop_wanted: bool
+    """Whether any worker asked to stop after this step."""
 
 
 def batch_sums(model: nn.Module, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
@@ -53,14 +58,17 @@ def train_step(
     rate: float,
     config: TrainingConfig,
     group: Group,
+    wants_stop: bool = False,
 ) -> StepResult:
     """Move the master weights once, by the gradient of this worker's numbered micro-batches and all others'.
 
-    Dropout masks are keyed by (seed, step, number of the micro-batch), not by worker.
-    Raises FloatingPointError, with the weights as they were, where loss or gradient is not finite.
+    Dropout masks are keyed by (seed, step, number of the micro-batch), not by worker. Where loss or gradient is
+    not finite, in whichever worker, all workers skip the step: weights and optimisers stay as they were, to the bit.
+    wants_stop: whether this worker asks to stop; all learn of it with the gradient.
     """
     model.train()
     master.exchanged.zero_()
+    master.sums[3] = float(wants_stop)
     for number, batch in batches:
         torch.manual_seed(dropout_seed(config.seed, step, number))
         loss, nll = batch_sums(model, batch, config.label_smoothing)
@@ -70,15 +78,26 @@ def train_step(
         master.sums[1] += nll
         master.sums[2] += batch.num_tokens
     group.reduce(master.exchanged)
-    loss_sum, nll_sum, num_tokens = master.sums.tolist()
+    loss_sum, nll_sum, num_tokens, num_stops = master.sums.tolist()
     norm = master.gradient.norm().item() / num_tokens
-    if not np.isfinite(norm) or not np.isfinite(loss_sum):
-        raise FloatingPointError(
-            f"step {step}: loss {loss_sum / num_tokens}, gradient norm {norm}; "
-            "lower training.learning_rate or lengthen training.warmup_steps"
-        )
-    is_clipped = config.clip_norm is not None and norm > config.clip_norm
-    master.gradient.mul_((config.clip_norm / norm if is_clipped else 1.0) / num_tokens)  # one pass over it
+    is_skipped = not all(map(math.isfinite, (norm, loss_sum, nll_sum)))
+    if not is_skipped:
+        is_clipped = config.clip_norm is not None and norm > config.clip_norm
+        scale = (config.clip_norm / norm if is_clipped else 1.0) / num_tokens
+        master.gradient.mul_(scale)
+        _move(model, master, rate, config, group)
+    return StepResult(
+        loss=loss_sum / num_tokens,
+        negative_log_likelihood=nll_sum / num_tokens,
+        gradient_norm=norm,
+        num_tokens=int(num_tokens),
+        is_skipped=is_skipped,
+        is_stop_wanted=num_stops > 0,
+    )
+
+
+def _move(model: nn.Module, master: Master, rate: float, config: TrainingConfig, group: Group) -> None:
+    """Let the optimisers move the master weights by the gradient, and give them to the model."""
     for parameters in master.optimizer.param_groups:
         parameters["lr"] = rate
     master.optimizer.step()
@@ -91,7 +110,6 @@ def train_step(
             group=group,
         )
     copy_to_model(master, model)
-    return StepResult(loss_sum / num_tokens, nll_sum / num_tokens, norm, int(num_tokens))
 
 
 def validation_loss(model: nn.Module, batches: Iterable[Batch], group: Group, device: torch.device) -> float:

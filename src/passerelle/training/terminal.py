@@ -1,7 +1,8 @@
 """What training says on the terminal: one live line, and a line for each validation.
 
 Worker 0 writes `progress.json` and `events.jsonl` into the run folder, wherever in the cluster it is; a
-thread beside the driver reads and prints them. Neither file is needed for training.
+thread beside the driver reads and prints them. Neither file is needed for training: where one cannot be written, on
+a full disk say, or was torn when a process was killed, its line is missing and nothing else.
 """
 
 import json
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
@@ -37,25 +39,26 @@ def progress_writer(run_folder: Path) -> "Callable[[Progress], None]":
         if now - last >= WRITE_SECONDS:
             last = now
             temporary = run_folder / f".{PROGRESS}"
-            temporary.write_text(json.dumps(vars(progress)), encoding="utf-8")
-            temporary.replace(run_folder / PROGRESS)
+            with suppress(OSError):
+                temporary.write_text(json.dumps(vars(progress)), encoding="utf-8")
+                temporary.replace(run_folder / PROGRESS)
 
     return write
 
 
 def write_event(run_folder: Path, text: str) -> None:
     """Have the driver print a line."""
-    with (run_folder / EVENTS).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"text": text}) + "\n")
+    with suppress(OSError), (run_folder / EVENTS).open("a", encoding="utf-8") as file:
+        file.write("\n" + json.dumps({"text": text}) + "\n")  # the first ends a line that was torn
 
 
 def read_progress(run_folder: Path) -> dict[str, Any] | None:
-    """The last note of progress, where there is one."""
-    path = run_folder / PROGRESS
-    if not path.is_file():
+    """The last note of progress, where there is a whole one."""
+    try:
+        progress = json.loads((run_folder / PROGRESS).read_bytes())
+    except (OSError, ValueError):
         return None
-    progress: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return progress
+    return progress if isinstance(progress, dict) else None
 
 
 def progress_line(progress: dict[str, Any]) -> str:
@@ -63,6 +66,7 @@ def progress_line(progress: dict[str, Any]) -> str:
     return (
         f"step {progress['step']}/{progress['max_steps']}  loss {progress['loss']:.3f}  "
         f"{progress['tokens_per_second']:,.0f} tokens/s  {duration(progress['seconds_left'])} left"
+        + _skipped(progress["skipped_steps"], "  ")
     )
 
 
@@ -71,7 +75,14 @@ def validation_line(step: int, metrics: Mapping[str, float]) -> str:
     note = ", the best so far" if metrics["valid_loss"] <= metrics["best_valid_loss"] else ""
     loss, perplexity = metrics["valid_loss"], metrics["valid_perplexity"]
     bleu = f", BLEU {metrics['valid_bleu']:.1f}" if "valid_bleu" in metrics else ""
-    return f"validation at step {step}: loss {loss:.3f}, perplexity {perplexity:,.1f}{bleu}{note}"
+    skipped = _skipped(metrics["skipped_steps"], ", ")
+    return f"validation at step {step}: loss {loss:.3f}, perplexity {perplexity:,.1f}{bleu}{note}{skipped}"
+
+
+def _skipped(number: float, before: str) -> str:
+    """How many steps had no finite gradient so far; nothing where none."""
+    plural = "" if number == 1 else "s"
+    return f"{before}{number:.0f} step{plural} skipped" if number else ""
 
 
 def beginning(run_folder: Path, latest: Path | None, workers: Workers, free: Mapping[str, float]) -> str:
@@ -94,8 +105,10 @@ def beginning(run_folder: Path, latest: Path | None, workers: Workers, free: Map
 def ending(run_folder: Path) -> str:
     """What is said when the user stops training."""
     progress, folders = read_progress(run_folder), checkpoint_folders(run_folder)
-    where = f"stopped at step {progress['step']}" if progress else "stopped before the first step"
-    last = f"last checkpoint at step {checkpoint_step(folders[-1])}" if folders else "no checkpoint yet"
+    kept = checkpoint_step(folders[-1]) if folders else 0
+    step = max(progress["step"] if progress else 0, kept)
+    where = f"stopped at step {step}" if step else "stopped before the first step"
+    last = f"last checkpoint at step {kept}" if folders else "no checkpoint yet"
     return f"{where}, {last}; run `dvc repro` again to continue"
 
 
@@ -117,6 +130,7 @@ class LiveLine:
         self._is_terminal = self._output.isatty()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="live line", daemon=True)
+        self._lock = threading.Lock()
         self._width = 0
         self._next_plain = 0.0
         self._shown: dict[str, Any] | None = None
@@ -135,19 +149,25 @@ class LiveLine:
         self._print_news()
         self._overwrite("")
 
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        with self._lock:
+            self._overwrite("")
+            print(text, file=self._output, flush=True)
+
     def _watch(self) -> None:
         while not self._ended.wait(READ_SECONDS):
             self._print_news()
 
     def _print_news(self) -> None:
         for text in self._new_events():
-            self._overwrite("")
-            print(text, file=self._output, flush=True)
+            self.say(text)
         progress = read_progress(self._run_folder)
         if progress is None or progress == self._shown:
             return
         if self._is_terminal:
-            self._overwrite(progress_line(progress))
+            with self._lock:
+                self._overwrite(progress_line(progress))
         elif time.monotonic() >= self._next_plain:
             self._next_plain = time.monotonic() + PLAIN_SECONDS
             print(progress_line(progress), file=self._output, flush=True)
@@ -167,8 +187,16 @@ class LiveLine:
             content = file.read()
         whole = content[: content.rfind(b"\n") + 1]
         self._read_bytes += len(whole)
-        return [str(json.loads(line)["text"]) for line in whole.splitlines()]
+        return [text for line in whole.splitlines() if (text := _text(line))]
 
     def _size_of_events(self) -> int:
         path = self._run_folder / EVENTS
         return path.stat().st_size if path.is_file() else 0
+
+
+def _text(line: bytes) -> str:
+    """Of an event; empty for what is none, torn or damaged."""
+    try:
+        return str(json.loads(line)["text"])
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,5 +1,6 @@
 """Where training runs: the address of a Ray cluster, how many workers, with what each."""
 
+import math
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -8,6 +9,10 @@ from dataclasses import dataclass
 VARIABLE = "PASSERELLE_NUM_WORKERS"
 AUTO_CPU_WORKERS = 2
 PREFLIGHT_SECONDS = 5.0
+EXCHANGE_VARIABLE, EXCHANGE_SECONDS = "PASSERELLE_EXCHANGE_SECONDS", 300.0
+"""How long a worker waits for the others, before they count as lost."""
+GRACE_VARIABLE, GRACE_SECONDS = "PASSERELLE_GRACE_SECONDS", 20.0
+"""How long a last checkpoint is waited for when training is stopped; Kubernetes, for one, kills after 30 s."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +99,31 @@ def _threads(nodes: Sequence[Mapping[str, float]], number: int, use_gpu: bool) -
     return next((threads for threads in range(largest, 1, -1) if places(threads) >= number), 1)
 
 
+def exchange_seconds() -> float:
+    """$PASSERELLE_EXCHANGE_SECONDS, else its default."""
+    return _seconds(EXCHANGE_VARIABLE, EXCHANGE_SECONDS)
+
+
+def grace_seconds() -> float:
+    """$PASSERELLE_GRACE_SECONDS, else its default."""
+    return _seconds(GRACE_VARIABLE, GRACE_SECONDS)
+
+
+def _seconds(variable: str, default: float) -> float:
+    value = os.environ.get(variable, "")
+    try:
+        seconds = float(value or default)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 < seconds < math.inf:
+        raise ValueError(f"{variable}={value}: must be a number of seconds above 0; unset, it is {default:g}")
+    return seconds
+
+
 def check_environment(micro_batches_per_step: int) -> None:
     """Raises ValueError for what can be told to be wrong in the environment before Ray is started, in seconds."""
+    exchange_seconds()
+    grace_seconds()
     check_ray_address(os.environ.get("RAY_ADDRESS") or "local")
     value = os.environ.get(VARIABLE, "")
     if not _is_auto(value):
