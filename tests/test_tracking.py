@@ -2,8 +2,11 @@
 
 import json
 import math
+import shutil
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -11,8 +14,9 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from passerelle.run_log import LONGEST_PARAM, flattened
-from passerelle.tracking import Curves, open_run
-from passerelle.tracking_address import address_of, without_password
+from passerelle.tracking import Curves, num_unsent, open_run, send_unsent
+from passerelle.tracking_address import address_of, check_answers, without_password
+from passerelle.unsent import keep, kept_files, unsent_folder
 from small_model import write_small_model
 from unanswered import SECRET
 
@@ -119,6 +123,111 @@ def test_many_rows_are_all_sent(store: Path, run_folder: Path) -> None:
     assert [step for step, _ in curve(store, "b")] == list(range(1, 702))
 
 
+def test_a_row_that_lacks_a_number_is_not_sent_again(store: Path, run_folder: Path) -> None:
+    rows = [{"step": 1, "learning_rate": 0.1}, {"step": 2, "learning_rate": 0.1, "loss": 2.0}]
+    for _ in range(2):
+        with open_run(FINGERPRINT, run_folder) as log:
+            log.log_rows(rows)
+    assert [step for step, _ in curve(store, "learning_rate")] == [1, 2]
+    assert [step for step, _ in curve(store, "loss")] == [2]
+
+
+def test_a_clock_put_back_loses_nothing(
+    store: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for hour, rows in ((5, ROWS[:2]), (3, ROWS)):
+        monkeypatch.setattr("time.time", lambda hour=hour: 1_700_000_000.0 + 3600 * hour)
+        with open_run(FINGERPRINT, run_folder) as log:
+            log.log_rows(rows)
+            log.log_metrics({"test.bleu": float(hour), "test.same": 1.0})
+    assert sorted(step for step, _ in curve(store, "loss")) == [10, 20, 30, 40]
+    (run,) = recorded(store)
+    assert run.data.metrics["loss"] == 9.0 / 40
+    assert (run.data.metrics["test.bleu"], run.data.metrics["test.same"]) == (3.0, 1.0)
+
+
+def test_what_is_done_twice_after_a_crash_is_there_once(
+    store: Path, run_folder: Path, tmp_path: Path, dead_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loss.csv").write_text("step\n1\n")
+    with monkeypatch.context() as context:
+        context.setenv("MLFLOW_TRACKING_URI", dead_server)
+        with open_run(FINGERPRINT, run_folder) as log:
+            log.log_params({"seed": 3})
+            log.log_rows(ROWS)
+            log.log_metrics({"bleu": 41.0})
+            log.log_dataset("training", Path("data/shards/train"), "ab" * 32, {"rows": 7})
+            log.log_files(tmp_path / "loss.csv", "plots")
+            log.log_text("changed", "code/uncommitted.diff")
+    kept = unsent_folder(run_folder)
+    copy = shutil.copytree(kept, tmp_path / "copy")
+    for _ in range(2):  # killed after each was done, before that was noted
+        shutil.copytree(copy, kept, dirs_exist_ok=True)
+        assert send_unsent(run_folder, pytest.fail) == (8, 0)
+    (run,) = recorded(store)
+    assert run.info.status == "FINISHED"
+    assert (run.data.params, len(run.inputs.dataset_inputs)) == ({"seed": "3"}, 1)
+    assert "seed" not in run.data.tags
+    for key, steps in (("loss", [10, 20, 30, 40]), ("bleu", [0])):
+        assert [step for step, _ in curve(store, key)] == steps
+
+
+def test_what_was_kept_goes_into_the_experiment_and_time_of_its_stage(
+    store: Path, run_folder: Path, tmp_path: Path, dead_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as context:
+        context.setenv("MLFLOW_TRACKING_URI", dead_server)
+        context.setenv("DVC_EXP_NAME", "lame-duck")
+        context.setattr("time.time", lambda: 1_700_000_000.0)
+        with open_run(FINGERPRINT, run_folder):
+            pass
+    monkeypatch.chdir(tmp_path)  # elsewhere, and later
+    send_unsent(run_folder, pytest.fail)
+    (run,) = recorded(store)
+    experiment = client(store).get_experiment(run.info.experiment_id)
+    assert (experiment.name, run.info.run_name) == ("corpus", "lame-duck")
+    assert (run.info.start_time, run.info.end_time) == (1_700_000_000_000, 1_700_000_000_000)
+
+
+def test_files_that_are_gone_or_others_by_then_are_said_and_left_out(
+    store: Path, run_folder: Path, tmp_path: Path, dead_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone.csv").write_text("1")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    with monkeypatch.context() as context:
+        context.setenv("MLFLOW_TRACKING_URI", dead_server)
+        with open_run(FINGERPRINT, run_folder) as log:
+            log.log_files(tmp_path / "gone.csv", "plots")
+            log.log_model(tmp_path / "model", ["We see a boat."])
+            log.log_metrics({"bleu": 41.0})
+    (tmp_path / "gone.csv").unlink()
+    (tmp_path / "model" / "config.json").write_text('{"of": "another run"}')
+    said: list[str] = []
+    assert send_unsent(run_folder, said.append) == (3, 2)
+    assert "gone.csv is gone before it could be sent; left out" in said[0]
+    assert "model has changed before it could be sent; left out" in said[1]
+    assert recorded(store)[0].data.metrics == {"bleu": 41.0}
+
+
+def test_a_record_of_an_unknown_kind_is_said_and_left_out(store: Path, run_folder: Path) -> None:
+    keep(unsent_folder(run_folder), {"what": "connect"})
+    said: list[str] = []
+    assert send_unsent(run_folder, said.append) == (0, 1)
+    assert "a record of an unknown kind, 'connect'; left out" in said[0]
+
+
+def test_a_damaged_note_of_the_run_is_said_and_the_run_found_by_its_tag(
+    store: Path, run_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        with open_run(FINGERPRINT, run_folder):
+            pass
+        (run_folder / "mlflow.json").write_text("{")
+    assert len(recorded(store)) == 1
+    assert "mlflow.json: cannot be read; the run is looked for by its fingerprint" in caplog.text
+
+
 def test_numbers_that_are_none_are_left_out(store: Path, run_folder: Path) -> None:
     with open_run(FINGERPRINT, run_folder) as log:
         log.log_metrics({"fine": 1.5, "infinite": math.inf, "none": math.nan})
@@ -183,10 +292,10 @@ def test_a_server_that_does_not_answer_stops_nothing(
     (message,) = [record.message for record in caplog.records if record.name == "passerelle.sending"]
     assert "MLflow at http://127.0.0.1" in message
     assert "does not answer" in message
-    assert "mlflow-unsent.jsonl and sent later" in message
-    kept = (run_folder / "mlflow-unsent.jsonl").read_text()
-    assert [json.loads(line)["what"] for line in kept.splitlines()] == ["status", "metrics", "rows", "status"]
-    assert SECRET not in caplog.text + kept
+    assert "mlflow-unsent and sent later" in message
+    kept = [path.read_text() for path in kept_files(unsent_folder(run_folder))]
+    assert [json.loads(text)["what"] for text in kept] == ["status", "metrics", "rows", "status"]
+    assert SECRET not in caplog.text + "".join(kept)
 
 
 def test_what_was_not_sent_is_sent_when_the_server_answers(
@@ -205,7 +314,7 @@ def test_what_was_not_sent_is_sent_when_the_server_answers(
     assert run.data.metrics["chrf"] == 62.0
     assert [step for step, _ in curve(store, "loss")] == [10, 20, 30, 40]
     assert run.info.status == "FINISHED"
-    assert not (run_folder / "mlflow-unsent.jsonl").exists()
+    assert num_unsent(run_folder) == 0
 
 
 def test_a_refusal_is_told_and_does_not_end_the_recording(
@@ -235,8 +344,42 @@ def test_a_password_is_never_shown(run_folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"https://ada:{SECRET}@tracking.example/path")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", SECRET)
     assert SECRET not in repr(address_of(FINGERPRINT, run_folder))
+    assert address_of(FINGERPRINT, run_folder).uri == "https://tracking.example/path"
     text = without_password(f"no answer from https://ada:{SECRET}@a.example:80/x and postgresql://b:p@c/d")
     assert text == "no answer from https://a.example:80/x and postgresql://c/d"
+    assert without_password("at mysql://b:p/q@c/d?password=p: no") == "at mysql://c/d?… no"
+
+
+def test_a_login_in_the_address_is_handed_to_mlflow_beside_it(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://ada:open%2Fsesame@tracking.example/path")
+    environment = address_of(FINGERPRINT, run_folder).environment
+    assert environment["MLFLOW_TRACKING_USERNAME"] == "ada"
+    assert environment["MLFLOW_TRACKING_PASSWORD"] == "open/sesame"
+    assert "MLFLOW_TRACKING_URI" not in environment
+
+
+def test_whether_a_server_answers_is_asked_without_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Asked(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(f"{self.path} {self.headers['Authorization']}")
+            self.send_response(401)  # an answer
+            self.end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing: the test's output stays readable."""
+
+    monkeypatch.setenv("no_proxy", "*")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Asked) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        check_answers(f"http://{SECRET}@127.0.0.1:{server.server_port}/mlflow/")
+        server.shutdown()
+        thread.join()
+    assert asked == ["/mlflow/health None"]
 
 
 def test_the_recorded_model_translates(store: Path, run_folder: Path, tmp_path: Path) -> None:
@@ -244,11 +387,17 @@ def test_the_recorded_model_translates(store: Path, run_folder: Path, tmp_path: 
 
     model_folder = write_small_model(tmp_path)
     sentences = ["We see a boat.", "They hide!"]
+    with open_run(FINGERPRINT, run_folder) as log:
+        log.drain(60.0)
+        (run,) = recorded(store)  # and a process that died while it sent the model:
+        client(store).create_logged_model(run.info.experiment_id, "model", source_run_id=run.info.run_id)
     for _ in range(2):  # a repeated stage keeps the model it has
         with open_run(FINGERPRINT, run_folder) as log:
             log.log_model(model_folder, sentences)
     (run,) = recorded(store)
     (output,) = run.outputs.model_outputs
+    (found,) = client(store).search_logged_models([run.info.experiment_id])
+    assert (found.model_id, str(found.status)) == (output.model_id, "READY")
     assert run.info.status == "FINISHED"
     mlflow.set_tracking_uri(f"sqlite:///{store}")
     model: Any = mlflow.pyfunc.load_model(f"models:/{output.model_id}")

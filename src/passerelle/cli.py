@@ -5,9 +5,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from passerelle.commands import attention, compare, leak, reproduce, score, translate
+from passerelle.commands import attention, compare, leak, reproduce, score, sync, translate
+from passerelle.stages import fault_line
 
-COMMANDS = (translate, score, attention, compare, leak, reproduce)
+COMMANDS = (translate, score, attention, compare, leak, reproduce, sync)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -18,10 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
-    except ValueError as error:
-        sys.exit(f"error: {error}")
-    except OSError as error:
-        sys.exit(f"error: {error.filename}: {error.strerror}" if error.filename else f"error: {error}")
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {fault_line(error)}")
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from passerelle.tracking import TAG
+from passerelle.mlflow_run import TAG
 from passerelle.tracking_address import SQLITE, address_of, check_answers, client_of, without_password
 
 NUM_SHOWN = 5

@@ -7,16 +7,18 @@ from types import TracebackType
 from typing import Any, Self
 
 from passerelle.config import EvaluateParams, TrainParams
-from passerelle.data.pairs import read_manifest
-from passerelle.files import sha256_of_file
+from passerelle.data.manifest import read_manifest
+from passerelle.files import sha256_of_file, sha256_of_tree
 from passerelle.identity import identity, uncommitted_changes
 from passerelle.sending import Sender
 
 LONGEST_PARAM = 500
 COUNTS = ("rows", "source_tokens", "target_tokens", "source_truncated", "target_truncated")
 """What the manifest of shards says of their size."""
+MOST_SECONDS = 120.0
+"""That a stage whose work is done waits for MLflow, at most; what is not sent by then is kept."""
 LAST_SECONDS = 5.0
-"""Given to a stage that fails or is stopped, for sending the rest."""
+"""The same for a stage that fails or is stopped."""
 
 
 class RunLog:
@@ -29,18 +31,18 @@ class RunLog:
         self._sender = sender
 
     def __enter__(self) -> Self:
-        self._send("status", status="RUNNING")
+        self._send("status", status="RUNNING", milliseconds=_milliseconds())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self._send("status", status="FINISHED")
-            self._sender.close()
+            status, seconds = "FINISHED", MOST_SECONDS
         else:
-            self._send("status", status="FAILED" if issubclass(kind, Exception) else "KILLED")
-            self._sender.close(LAST_SECONDS)
+            status, seconds = "FAILED" if issubclass(kind, Exception) else "KILLED", LAST_SECONDS
+        self._send("status", status=status, milliseconds=_milliseconds())
+        self._sender.close(seconds)
 
     def log_params(self, values: Mapping[str, Any]) -> None:
         """Nested parameters, as `section.key`. One that the run holds with another value becomes a tag."""
@@ -64,7 +66,7 @@ class RunLog:
 
     def log_files(self, path: Path, folder: str) -> None:
         """A file, or all files below a folder, as artifacts in `folder`."""
-        self._send("files", path=str(path.resolve()), folder=folder)
+        self._send("files", path=str(path.resolve()), folder=folder, sha256=sha256_of_tree(path))
 
     def log_text(self, text: str, name: str) -> None:
         """A text as an artifact."""
@@ -72,11 +74,12 @@ class RunLog:
 
     def log_model(self, model_folder: Path, sentences: Sequence[str]) -> None:
         """The translator as an MLflow model (pyfunc from code, no pickle); `sentences` are its example."""
-        self._send("model", path=str(model_folder.resolve()), sentences=list(sentences))
+        path, sha256 = str(model_folder.resolve()), sha256_of_tree(model_folder)
+        self._send("model", path=path, sentences=list(sentences), sha256=sha256)
 
     def watch_machine(self) -> None:
         """Record use of processors, memory, disk and network, every 10 s, until the run ends."""
-        self._send("watch")
+        self._sender.send({"what": "watch"}, is_kept=False)
 
     def drain(self, seconds: float) -> None:
         """Wait until all is sent or kept, at most so many seconds."""

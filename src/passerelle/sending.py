@@ -1,25 +1,26 @@
-"""A queue before a server that may be away: one thread performs operations in order, or keeps them in a file.
+"""A queue before a server that may be away: one thread performs operations in order, and forgets none.
 
-The caller never waits and never sees an error. A failure is said once; for PAUSE_SECONDS after it nothing is
-tried, so a dead server costs little. Kept operations are performed when the server next answers.
+Each is kept in a file (`unsent`) before it is tried and until it is performed, so that neither a server that is away
+nor a crash loses it. What was begun when a process died is performed again: operations must bear that. The caller
+waits for the disk alone and never sees an error. A failure is said once; for PAUSE_SECONDS after it nothing is
+tried, so a dead server costs little.
 """
 
-import json
 import logging
-import os
-import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+from passerelle.unsent import Operation, drop_repeated, keep, kept_files, only_sender, read_kept
 
 logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 60.0
 
-Operation = Mapping[str, Any]
-"""What to do, as JSON."""
+Record = tuple[Operation, Path | None]
+"""An operation and the file that keeps it."""
 
 
 class RefusedError(Exception):
@@ -27,77 +28,141 @@ class RefusedError(Exception):
 
 
 class Sender:
-    """Performs operations by `perform`, which raises where the server does not answer (or RefusedError)."""
+    """Performs operations by `perform`, which may raise anything.
+
+    ConnectionError says that nothing else will do either, RefusedError that this operation never will.
+    """
+
+    num_sent = 0
+    num_left_out = 0
 
     def __init__(
-        self, perform: Callable[[Operation], None], unsent: Path | None, describe: Callable[[Exception], str]
+        self,
+        perform: Callable[[Operation], None],
+        unsent: Path,
+        describe: Callable[[Exception], str],
+        say: Callable[[str], None] = logger.warning,
     ) -> None:
-        """unsent: where operations that fail are kept (None drops them); describe: an error as one line."""
+        """unsent: folder of what is kept, sent before all else; describe: an error as one line."""
         self._perform = perform
         self._unsent = unsent
         self._describe = describe
-        self._queue: queue.Queue[Operation | None] = queue.Queue()
+        self._tell = say
         self._said: set[str] = set()
+        self._pending: deque[Record] = deque()
+        self._seen: set[Path] = set()
+        self._changed = threading.Condition()
         self._paused_until = 0.0
+        self._is_closing = False
+        drop_repeated(unsent)
+        self._take_over_kept()
         self._thread = threading.Thread(target=self._work, name="sender", daemon=True)
         self._thread.start()
 
-    def send(self, operation: Operation) -> None:
-        """Take the operation over; returns at once."""
-        self._queue.put(operation)
+    def send(self, operation: Operation, *, is_kept: bool = True) -> None:
+        """Take the operation over. One that is not kept makes sense in this process alone."""
+        path = self._keep(operation) if is_kept else None
+        with self._changed:
+            self._pending.append((operation, path))
+            self._changed.notify_all()
 
     def drain(self, seconds: float) -> None:
-        """Wait until everything taken over is performed or kept, but no longer than this."""
-        done = threading.Event()
-        self._queue.put({"done": done})
-        done.wait(seconds)
+        """Wait until all is performed or has failed, but no longer than this."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._pending or self._is_paused(), seconds)
 
     def close(self, seconds: float | None = None) -> None:
-        """Try what was kept once more, then end; waits for that, at most so many seconds."""
-        self._queue.put(None)
+        """Try once more what has failed, then end; waits for that, at most so many seconds."""
+        with self._changed:
+            self._is_closing = True
+            self._paused_until = 0.0
+            self._changed.notify_all()
         self._thread.join(seconds)
+        if self._thread.is_alive():
+            self._say_kept(TimeoutError(f"not all could be sent in {seconds:.0f} s"))
+
+    def _keep(self, operation: Operation) -> Path | None:
+        try:
+            path = keep(self._unsent, operation)
+        except OSError as error:
+            self._say(
+                f"{self._unsent}: cannot be written ({error.strerror}), so what MLflow misses may be lost"
+            )
+            return None
+        self._seen.add(path)
+        return path
+
+    def _take_over_kept(self) -> None:
+        """What other processes have kept and not sent."""
+        for path in kept_files(self._unsent):
+            if path not in self._seen and (operation := read_kept(path)) is not None:
+                self._seen.add(path)
+                self._pending.append((operation, path))
+
+    def _is_paused(self) -> bool:
+        return time.monotonic() < self._paused_until
 
     def _work(self) -> None:
-        self._send_kept()
-        while (operation := self._queue.get()) is not None:
-            if "done" in operation:
-                operation["done"].set()
+        while self._await_turn():
+            self._try_all()
+
+    def _await_turn(self) -> bool:
+        """Wait until there is something to try; False where all is over."""
+        with self._changed:
+            while True:
+                if self._is_closing and not self._is_paused():
+                    self._take_over_kept()
+                if self._pending and not self._is_paused():
+                    return True
+                if self._is_closing:
+                    return False
+                self._changed.wait(self._paused_until - time.monotonic() if self._pending else None)
+
+    def _try_all(self) -> None:
+        """Try what is pending, in its order. Of a kind that fails nothing more is tried: each kind keeps its order."""
+        failed: set[str] = set()
+        is_away = False
+        while (record := self._next(failed, is_away)) is not None:
+            try:
+                self._try(record)
+            except ConnectionError as error:
+                is_away = True
+                self._say_kept(error)
+            except Exception as error:  # of any library below: no record is worth the work that it records
+                failed.add(record[0].get("what", ""))
+                self._say_kept(error)
             else:
-                self._try(operation)
-        self._paused_until = 0.0
-        self._send_kept()
+                with self._changed:
+                    self._pending.remove(record)
 
-    def _send_kept(self) -> None:
-        if self._unsent is None or not self._unsent.is_file():
-            return
-        lines = self._unsent.read_text(encoding="utf-8").splitlines()
-        self._unsent.unlink()
-        for line in lines:
-            self._try(json.loads(line))
+    def _next(self, failed: set[str], is_away: bool) -> Record | None:
+        with self._changed:
+            for record in self._pending:
+                if not is_away and record[0].get("what", "") not in failed:
+                    return record
+            if self._pending:
+                self._paused_until = time.monotonic() + PAUSE_SECONDS
+            self._changed.notify_all()
+            return None
 
-    def _try(self, operation: Operation) -> None:
-        if time.monotonic() >= self._paused_until:
+    def _try(self, record: Record) -> None:
+        operation, path = record
+        with only_sender(self._unsent):
+            if path is not None and not path.exists():
+                return  # another process has sent it
             try:
                 self._perform(operation)
+                self.num_sent += 1
             except RefusedError as error:
+                self.num_left_out += 1
                 self._say(f"{self._describe(error)}; left out")
-                return
-            except Exception as error:  # of any library below: no record is worth the work that it records
-                self._paused_until = time.monotonic() + PAUSE_SECONDS
-                kept = f"; what it misses is kept in {self._unsent} and sent later" if self._unsent else ""
-                self._say(f"{self._describe(error)}{kept}")
-            else:
-                return
-        self._keep(operation)
+            if path is not None:
+                path.unlink()
+
+    def _say_kept(self, error: Exception) -> None:
+        self._say(f"{self._describe(error)}; what it misses is kept in {self._unsent} and sent later")
 
     def _say(self, message: str) -> None:
         if message not in self._said:
             self._said.add(message)
-            logger.warning("%s", message)
-
-    def _keep(self, operation: Operation) -> None:
-        if self._unsent is not None:
-            with self._unsent.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(operation) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
+            self._tell(message)
