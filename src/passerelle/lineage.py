@@ -13,7 +13,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from passerelle.data.pairs import read_manifest
+from passerelle.data.manifest import read_manifest
 from passerelle.files import sha256_of_file
 
 FORMAT = 1

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from passerelle.stages import printable
+
 NUM_SAMPLES = 5
 
 
@@ -38,9 +40,9 @@ def main() -> None:
     if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
         sys.exit("usage: python -m passerelle.summary FOLDER, the one that holds params.yaml and dvc.yaml")
     try:
-        print(summary(Path(arguments[0])))
+        print(printable(summary(Path(arguments[0]))))
     except ValueError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"error: {printable(str(error))}")
 
 
 def _corpus_lines(path: Path) -> list[str]:

@@ -46,6 +46,20 @@ def link_zip() -> bytes:
     return buffer.getvalue()
 
 
+def offset_zip() -> bytes:
+    """Its directory says that the member begins before the file does."""
+    content = bytearray(zip_bytes({"fra.txt": TEXT}))
+    end = content.rindex(b"PK\x05\x06")
+    content[end + 16 : end + 20] = (10**9).to_bytes(4, "little")
+    return bytes(content)
+
+
+def misnamed_zip() -> bytes:
+    content = bytearray(zip_bytes({"é.txt": TEXT}))
+    content[content.rindex("é".encode())] = 0xFF
+    return bytes(content)
+
+
 def tar_bytes() -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -118,6 +132,17 @@ def test_the_text_comes_out_byte_for_byte_with_its_hash(tmp_path: Path, content:
         (zip_bytes({"fra.txt": b"<?xml version='1.0'?><Error>"}), r"given: an HTML page"),
         (tar_bytes(), r"given: a tar archive; give a \.zip, a \.gz or the plain text"),
         (gzip.compress(tar_bytes()), r"given: a tar archive"),
+        (offset_zip(), r"given: truncated or damaged zip \(.*\); fetch or copy the file again"),
+        (misnamed_zip(), r"given: truncated or damaged zip \('utf-8' codec can't decode .*\); fetch or copy"),
+        (
+            zip_bytes({"fra.txt": TEXT}, zipfile.ZIP_LZMA),
+            r"fra\.txt is compressed by another method than deflate",
+        ),
+        (
+            zip_bytes({"fra.txt": TEXT}, zipfile.ZIP_BZIP2),
+            r"fra\.txt is compressed by another .*; repack it as",
+        ),
+        (zip_bytes({"a\nb.csv": TEXT}), r"found no \.txt or \.tsv \('a\\nb\.csv'\); unpack it"),
         (bz2.compress(TEXT), r"given: a \.bz2 file; give a \.zip"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -99,16 +99,16 @@ def test_an_address_that_gives_something_else_is_passed_over(monkeypatch: pytest
 
 
 def test_a_corpus_that_is_nowhere_gives_the_ways_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    given_urls(monkeypatch, {"http://tom:s3cret@x/b": b"<html>log in</html>"})
+    given_urls(monkeypatch, {"http://${CORPUS_USER}:${CORPUS_PASSWORD}@x/b": b"<html>log in</html>"})
     with pytest.raises(ValueError, match=r"^corpus small not found: ") as raised:
-        fetch_corpus(config(urls=["http://x/a", "http://tom:s3cret@x/b"]), Path("raw"))
+        fetch_corpus(config(urls=["http://x/a", "http://${CORPUS_USER}:${CORPUS_PASSWORD}@x/b"]), Path("raw"))
     message = str(raised.value)
     assert (
         f"{VARIABLE} is not set; external/small.zip does not exist; http://x/a: the server answered 404"
         in message
     )
     assert "http://x/b: an HTML page" in message
-    assert "s3cret" not in message
+    assert "CORPUS_PASSWORD" not in message
     assert (
         f"Ways on: set {VARIABLE} to the path of the archive; or put the archive under data/external/"
         in message

@@ -110,3 +110,12 @@ def test_accuracy_is_the_share_of_marks_with_the_right_space(
     texts: list[str], language: str, share: float
 ) -> None:
     assert typography_accuracy(texts, language) == share
+
+
+@pytest.mark.parametrize("language", ["fr", "en"])
+@pytest.mark.parametrize("run", ["?", "? ", " ?", "!", ":", ": ", ";", "«", " »", "a !"])
+@pytest.mark.parametrize("end", ["x", "", "//x", " "])
+def test_a_line_of_100_kb_is_cleaned_however_it_repeats_itself(language: str, run: str, end: str) -> None:
+    """Where a run is looked at again from each of its marks, this takes a quarter of an hour."""
+    cleaned = clean_text(run * (99_000 // len(run)) + end, language)
+    assert clean_text(cleaned, language) == cleaned

@@ -25,7 +25,9 @@ Texts = list[str] | tuple[str, ...]
 
 def write_train(path: Path, sources: Texts = SOURCES, targets: Texts = TARGETS) -> Path:
     """A file like `train.parquet`."""
-    pq.write_table(pa.table({"source": pa.array(sources, pa.string()), "target": targets}), path)
+    pq.write_table(
+        pa.table({"source": pa.array(sources, pa.string()), "target": pa.array(targets, pa.string())}), path
+    )
     return path
 
 

@@ -73,6 +73,11 @@ def wrong_rows(folder: Path) -> None:
     edit_manifest(folder, shards=[shards[0] | {"rows": 3}, *shards[1:]])
 
 
+def escape(folder: Path) -> None:
+    shards = json.loads((folder / "manifest.json").read_text())["shards"]
+    edit_manifest(folder, shards=[shards[0] | {"file": "../shard-00000.arrow"}, *shards[1:]])
+
+
 def overwrite_magic(folder: Path) -> None:
     path = folder / "shard-00000.arrow"
     path.write_bytes(b"?" * path.stat().st_size)
@@ -90,6 +95,23 @@ def cut_short(folder: Path) -> None:
         (lambda folder: (folder / "manifest.json").write_text("{"), r"manifest.json: not valid JSON"),
         (lambda folder: (folder / "manifest.json").write_text("[]"), r"schema_version is None"),
         (lambda folder: edit_manifest(folder, schema_version=2), r"schema_version is 2, this code reads 1"),
+        (
+            lambda folder: edit_manifest(folder, shards=[]),
+            r"manifest.json: 'shards': list should have at least 1",
+        ),
+        (
+            lambda folder: edit_manifest(folder, rows="64"),
+            r"manifest.json: 'rows': input should be a valid integer",
+        ),
+        (
+            lambda folder: edit_manifest(folder, more=1),
+            r"manifest.json: 'more': extra inputs are not permitted",
+        ),
+        (escape, r"manifest.json: 'shards.0.file': string should match pattern"),
+        (
+            lambda folder: (folder / "manifest.json").write_text("[" * 99_999),
+            r"manifest.json: not valid JSON \(.*rec",
+        ),
         (lambda folder: edit_manifest(folder, tokenizer_sha256="ab"), r"shard-00000.arrow: made for .*'ab'"),
         (lambda folder: (folder / "shard-00001.arrow").unlink(), r"shard-00001.arrow: no such file, but"),
         (cut_short, r"shard-00001.arrow: \d+ bytes, but manifest.json says \d+; run stage shards again"),
@@ -122,3 +144,14 @@ def test_verifying_notices_a_changed_manifest(folder: Path) -> None:
     message = r"manifest.json: the shards' hashes give [0-9a-f]{64}, but content_sha256 is ab"
     with pytest.raises(ValueError, match=message):
         verify_shards(folder)
+
+
+def test_verifying_notices_ids_beyond_the_vocabulary_though_the_hashes_are_right(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    edit_manifest(folder, vocab_size=280)
+    with pytest.raises(
+        ValueError, match=r"shard-00000.arrow: has token ids \d+ to \d+, but the vocabulary has 280"
+    ):
+        verify_shards(folder)
+    edit_manifest(folder, vocab_size=manifest["vocab_size"])
+    verify_shards(folder)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from passerelle.config import TokenizerConfig
 from passerelle.data.special import BOS, EOS, PAD, UNK
 from passerelle.data.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
-from small_corpus import TARGETS, VOCAB_SIZE, learn
+from small_corpus import SOURCES, TARGETS, VOCAB_SIZE, learn
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" "), min_size=1))
 
@@ -121,3 +121,20 @@ def test_a_foreign_model_is_refused(model: bytes, message: str, tmp_path: Path) 
 def test_a_missing_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"tokenizer.model: no such file; run stage tokenizer first"):
         load_tokenizer(tmp_path / "tokenizer.model")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"<0x41>", b"<0x4\xff>", r"tokenizer.model: not a SentencePiece model; run stage tokenizer again"),
+        (b"<0x41>", b"<0x4x>", r"tokenizer.model: (the model has no byte pieces|not a SentencePiece model)"),
+    ],
+)
+def test_a_model_with_another_piece_is_refused(old: bytes, new: bytes, message: str, tmp_path: Path) -> None:
+    tokenizer_model = tmp_path / "tokenizer.model"
+    learn(SOURCES, TARGETS, tmp_path, vocab_size=VOCAB_SIZE)
+    content = (tmp_path / "tokenizer/tokenizer.model").read_bytes()
+    assert old in content
+    tokenizer_model.write_bytes(content.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        load_tokenizer(tokenizer_model)

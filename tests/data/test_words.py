@@ -139,6 +139,14 @@ def test_text_without_a_frequent_word_is_refused_with_the_key_to_change(tmp_path
         (json.dumps({"format": FORMAT, "words": [1]}), r"has no list of words"),
         (json.dumps({"format": FORMAT, "words": ["a", "b", "a"]}), r"a word stands twice in its list"),
         (json.dumps({"format": FORMAT, "words": ["a", "<unk>"]}), r"or is a special one"),
+        (
+            json.dumps({"format": FORMAT, "words": ["a", "two\nlines"]}),
+            r"'two\\nlines' is no word in lower case",
+        ),
+        (json.dumps({"format": FORMAT, "words": ["A"]}), r"'A' is no word in lower case"),
+        (json.dumps({"format": FORMAT, "words": [""]}), r"'' is no word in lower case"),
+        (json.dumps({"format": FORMAT, "words": ["\ud800"]}), r"can't encode character '\\ud800'"),
+        ('{"words": ' + "[" * 99_999, r"not valid JSON \(.*recursion.*\); run stage tokenizer again"),
     ],
 )
 def test_a_damaged_model_is_refused(model: str, message: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from passerelle.commands.loading import add_model, load
+from passerelle.stages import printable
 
 
 def add(commands: Any) -> None:
@@ -35,11 +36,11 @@ def _run(arguments: argparse.Namespace) -> None:
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     [translation] = translate(loaded, [arguments.sentence], decoding)
     attention = attention_map(loaded, translation)
-    print(translation.text)
+    print(printable(translation.text))
     if not translation.is_finished:
         print(f"warning: the translation was cut at {len(translation.ids)} tokens", file=sys.stderr)
     print("\nmean of all layers and heads; the pictures show each")
-    print(alignment_grid(attention, shutil.get_terminal_size().columns))
+    print(printable(alignment_grid(attention, shutil.get_terminal_size().columns)))
     name = file_name(1, translation.source)
     arguments.out.mkdir(parents=True, exist_ok=True)
     write_attention_map(attention, arguments.out, name)

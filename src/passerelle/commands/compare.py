@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from passerelle.commands.loading import settings
+from passerelle.stages import printable
 
 if TYPE_CHECKING:
     from passerelle.evaluation.compare import Change, Comparison
@@ -51,7 +52,7 @@ def _run(arguments: argparse.Namespace) -> None:
     second = find_translated(arguments.second, arguments.evaluation)
     comparison = compare(first, second, evaluation.bootstrap_samples, evaluation.seed)
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-    print(f"A  {first.name}\nB  {second.name}\n")
+    print(printable(f"A  {first.name}\nB  {second.name}\n"))
     _print_scores(comparison)
     _print_counts(comparison, first)
     if changes := comparison.changes[: max(0, arguments.changed)]:
@@ -86,10 +87,10 @@ def _print_counts(comparison: "Comparison", first: "Translated") -> None:
 def _print_change(change: "Change", first: "Translated") -> None:
     scores = f"chrF {change.first_chrf:.1f} to {change.second_chrf:.1f}"
     print(f"\n{_signed(change.difference)}  sentence {change.index}, {scores}")
-    print(f"  source     {first.sources[change.index]}")
+    print(printable(f"  source     {first.sources[change.index]}"))
     for text in first.references[change.index]:
-        print(f"  reference  {text}")
-    print(f"  A          {change.first}\n  B          {change.second}")
+        print(printable(f"  reference  {text}"))
+    print(printable(f"  A          {change.first}\n  B          {change.second}"))
 
 
 def _signed(number: float) -> str:

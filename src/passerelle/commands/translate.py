@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from passerelle.commands.lines import read_lines
 from passerelle.commands.loading import EPILOG, load
+from passerelle.stages import printable
 
 if TYPE_CHECKING:
     from passerelle.config import DecodingConfig
@@ -70,11 +71,13 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _write(number: int, translations: "list[Translation]", has_ranks: bool) -> None:
+    """Files and other programs get every character as it is; a terminal shows control characters as escapes."""
+    shown = printable if sys.stdout.isatty() else str
     if not has_ranks:
-        print(translations[0].text)
+        print(shown(translations[0].text))
         return
     for rank, translation in enumerate(translations, start=1):
-        print(f"{number}\t{rank}\t{translation.score:.4f}\t{translation.text}")
+        print(f"{number}\t{rank}\t{translation.score:.4f}\t{shown(translation.text)}")
 
 
 def _warn(number: int, translation: "Translation", config: "DecodingConfig") -> None:

@@ -11,7 +11,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -27,6 +27,7 @@ _OTHER_FORMATS = {
     b"(\xb5/\xfd": "a .zst file",
     b"%PDF-": "a PDF",
 }
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _TAR_MARK = slice(257, 262)
 
@@ -62,10 +63,8 @@ def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     again = "fetch or copy the file again"
     try:
         if start in _ZIP_MARKS:
-            with zipfile.ZipFile(path) as archive:
-                member = _text_member(path, archive)
-                with archive.open(member) as text:
-                    yield text
+            with ExitStack() as stack:
+                yield _zipped(path, stack)
         elif start.startswith(b"\x1f\x8b"):
             with gzip.open(path) as text:
                 yield text
@@ -78,8 +77,17 @@ def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
         raise ValueError(f"{path}: truncated or damaged zip ({error}); {again}") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path}: damaged ({error}); {again}") from None
+
+
+def _zipped(path: Path, stack: ExitStack) -> IO[bytes]:
+    """The text inside a zip, closed with the stack."""
+    try:
+        archive = stack.enter_context(zipfile.ZipFile(path))
+        return stack.enter_context(archive.open(_text_member(path, archive)))
     except NotImplementedError as error:
         raise ValueError(f"{path}: {error}; repack it as an ordinary zip") from None
+    except (UnicodeDecodeError, OSError) as error:  # no text as a name, a place before the file's beginning
+        raise zipfile.BadZipFile(str(error)) from None
 
 
 def _text_member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
@@ -88,18 +96,29 @@ def _text_member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
         name = member.filename.replace("\\", "/")
         if name.startswith("/") or re.match("[A-Za-z]:", name) or ".." in name.split("/"):
             raise ValueError(
-                f"{path}: its member {member.filename!r} would leave the folder it is unpacked in; do not "
+                f"{path}: its member {member.filename[:60]!r} would leave the folder it is unpacked in; do not "
                 "use this archive, or unpack it yourself and give the text"
             )
     texts = [member for member in archive.infolist() if _may_be_pairs(member)]
     if len(texts) != 1:
-        names = [member.filename for member in texts or archive.infolist()]
+        names = [_shown(member) for member in texts or archive.infolist()]
         listed = ", ".join(names[:5]) + (", …" if len(names) > 5 else "") or "nothing"
         found = f"{len(texts)} texts that may be the sentence pairs" if texts else "no .txt or .tsv"
         raise ValueError(f"{path}: expected one text, found {found} ({listed}); unpack it, give the text")
-    if texts[0].flag_bits & 0x1:
-        raise ValueError(f"{path}: {texts[0].filename} is encrypted; unpack it yourself and give the text")
-    return texts[0]
+    text = texts[0]
+    if text.flag_bits & 0x1:
+        raise ValueError(f"{path}: {_shown(text)} is encrypted; unpack it yourself and give the text")
+    if text.compress_type not in _METHODS:  # of the others zipfile unpacks as much at once as they hold
+        raise ValueError(
+            f"{path}: {_shown(text)} is compressed by another method than deflate; repack it as an ordinary zip"
+        )
+    return text
+
+
+def _shown(member: zipfile.ZipInfo) -> str:
+    """Its name on one line, and not endless."""
+    name = member.filename
+    return name if name.isprintable() and len(name) <= 60 else repr(name[:60])
 
 
 def _may_be_pairs(member: zipfile.ZipInfo) -> bool:

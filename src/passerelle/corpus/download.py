@@ -2,6 +2,8 @@
 
 import base64
 import http.client
+import os
+import re
 import sys
 import time
 import urllib.error
@@ -26,11 +28,13 @@ class DownloadError(ValueError):
 def download(url: str, destination: Path, max_bytes: int) -> None:
     """Write what `url` gives to `destination`, `max_bytes` at most, with a progress line on stderr.
 
-    A user and password in `url` are sent as basic authentication, to that host alone.
+    A user and password in `url` are sent as basic authentication, to that host alone. `${NAME}` in it stands for the
+    environment variable NAME.
     """
     shown = without_secrets(url)
+    request = _request(_filled_in(url), shown)
     try:
-        with urllib.request.urlopen(_request(url), timeout=_TIMEOUT_SECONDS) as response:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as response:
             _save(response, destination, max_bytes, shown)
     except urllib.error.HTTPError as error:
         error.close()
@@ -50,10 +54,23 @@ def without_secrets(url: str) -> str:
     return f"{shown}?…" if parts.query else shown
 
 
-def _request(url: str) -> urllib.request.Request:
+def _filled_in(url: str) -> str:
+    """`url` with the values of the variables that it names, percent-encoded."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            raise DownloadError(
+                f"{without_secrets(url)}: the environment variable {match[1]}, which corpus.urls names, is not set"
+            )
+        return urllib.parse.quote(os.environ[match[1]], safe="")
+
+    return re.sub(r"\$\{(\w+)\}", value, url)
+
+
+def _request(url: str, shown: str) -> urllib.request.Request:
     parts = _split(url)
     if parts.scheme not in ("http", "https"):
-        raise DownloadError(f"{without_secrets(url)}: not an http or https address; correct corpus.urls")
+        raise DownloadError(f"{shown}: not an http or https address; correct corpus.urls")
     path, query = (urllib.parse.quote(part, safe=_SAFE) for part in (parts.path, parts.query))
     bare = urllib.parse.urlunsplit((parts.scheme, _host(parts), path, query, ""))
     request = urllib.request.Request(bare, headers={"User-Agent": USER_AGENT})

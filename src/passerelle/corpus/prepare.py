@@ -38,6 +38,8 @@ LEFT_OUT = {SHARING: "shares a sentence with train", SPARE: "behind train_lines,
 REASONS = (EMPTY_LINE, MALFORMED_LINE, LINE_TOO_LONG, *PAIR_REASONS, DUPLICATE_PAIR, *LEFT_OUT.values())
 
 _BATCH_ROWS = 65_536
+_BATCH_CHARACTERS = 16_000_000
+"""Written together at most, about: rows may be as long as `cleaning.max_line_bytes`."""
 _INTEGER: Any = pa.int64()
 _STRING: Any = pa.string()
 _PAIR_SCHEMA = pa.schema([("row", _INTEGER), ("source", _STRING), ("target", _STRING)])
@@ -123,6 +125,7 @@ def _screened(items: Iterator[Pair | Rejected], writer: Any) -> tuple[Any, Count
     pairs: list[Pair] = []
     rejected: list[Rejected] = []
     reasons: Counter[str] = Counter()
+    num_characters = 0
     for item in items:
         if isinstance(item, Pair):
             pairs.append(item)
@@ -132,9 +135,11 @@ def _screened(items: Iterator[Pair | Rejected], writer: Any) -> tuple[Any, Count
         else:
             reasons[item.reason] += 1
             rejected.append(item)
-            if len(rejected) == _BATCH_ROWS:
+            num_characters += len(item.text)
+            if len(rejected) == _BATCH_ROWS or num_characters > _BATCH_CHARACTERS:
                 writer.write_batch(_batch(rejected, _REJECTED_SCHEMA))
                 rejected.clear()
+                num_characters = 0
     writer.write_batch(_batch(rejected, _REJECTED_SCHEMA))
     batches.append(_batch(pairs, _PAIR_SCHEMA))
     return pa.Table.from_batches(batches).combine_chunks(), reasons

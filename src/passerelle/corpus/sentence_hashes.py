@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from passerelle.corpus.split import comparison_keys
+from passerelle.parquet import read_parquet
 
 Hashes = NDArray[np.uint64]
 
@@ -28,6 +28,5 @@ def sentence_hashes(sentences: Iterable[str]) -> Hashes:
 
 def hashes_of_pairs(parquet: Path) -> dict[str, Hashes]:
     """Of the `source` and `target` sentences of a file of stage `prepare` the different hashes, sorted."""
-    table = pq.read_table(parquet, columns=["source", "target"])
-    columns: dict[str, Any] = table.to_pydict()
+    columns: dict[str, Any] = read_parquet(parquet, ["source", "target"]).to_pydict()
     return {name: np.unique(sentence_hashes(sentences)) for name, sentences in columns.items()}

@@ -6,9 +6,6 @@ them in order with their sizes and hashes. Arrow notices a cut file but not a ch
 checks what costs nothing, `verify_shards` reads everything and compares hashes.
 """
 
-import hashlib
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from passerelle.data.manifest import AGAIN, MANIFEST_NAME, content_hash, read_manifest, shard_metadata
 from passerelle.data.ragged import Ids, Integers, Ragged, gather
 from passerelle.files import sha256_of_file
+from passerelle.parquet import fault_of
 
-SCHEMA_VERSION = 1
-MANIFEST_NAME = "manifest.json"
-AGAIN = "run stage shards again"
+IDS_16, IDS_32 = pa.list_(pa.uint16()), pa.list_(pa.int32())
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +104,7 @@ def open_shards(folder: Path) -> SentencePairs:
 
 
 def verify_shards(folder: Path) -> None:
-    """Compare the hash of every shard with the manifest; ValueError for the first that differs."""
+    """Compare hash and ids of every shard with the manifest; ValueError for the first that differs."""
     manifest = read_manifest(folder)
     for shard in manifest["shards"]:
         path = folder / shard["file"]
@@ -118,6 +115,8 @@ def verify_shards(folder: Path) -> None:
                 f"{path}: sha256 is {found}, but {MANIFEST_NAME} says {shard['sha256']}; "
                 f"the file is damaged, {AGAIN}"
             )
+        for batch in _record_batches(path)[1]:
+            _verify_ids(path, batch, manifest["vocab_size"])
     found = content_hash(shard["sha256"] for shard in manifest["shards"])
     if found != manifest["content_sha256"]:
         raise ValueError(
@@ -126,41 +125,21 @@ def verify_shards(folder: Path) -> None:
         )
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder of shards; ValueError where it is missing, damaged or of another version."""
-    path = folder / MANIFEST_NAME
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file; run stage shards first")
-    try:
-        manifest = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path}: not valid JSON ({error}); {AGAIN}") from None
-    version = manifest.get("schema_version") if isinstance(manifest, dict) else None
-    if version != SCHEMA_VERSION:
-        raise ValueError(f"{path}: schema_version is {version}, this code reads {SCHEMA_VERSION}; {AGAIN}")
-    return dict(manifest)
-
-
-def content_hash(shard_hashes: Iterable[str]) -> str:
-    """One hash for the shards in their order; it covers ids, schema version and tokenizer."""
-    return hashlib.sha256("".join(f"{one}\n" for one in shard_hashes).encode()).hexdigest()
-
-
-def shard_metadata(tokenizer_sha256: str) -> dict[str, str]:
-    """What every shard says of itself in its schema."""
-    return {"schema_version": str(SCHEMA_VERSION), "tokenizer_sha256": tokenizer_sha256}
-
-
 def _open_shard(path: Path, shard: dict[str, Any], manifest: dict[str, Any]) -> tuple[Ragged, Ragged]:
     _check_size(path, shard["bytes"])
-    try:
-        # Closing gives the file descriptor back; the mapping lives as long as the arrays.
-        with pa.memory_map(str(path)) as mapped:
-            reader = pa.ipc.open_file(mapped)
-            batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path}: not an Arrow file ({error}); {AGAIN}") from None
-    metadata = {key.decode(): value.decode() for key, value in (reader.schema.metadata or {}).items()}
+    schema, batches = _record_batches(path)
+    if fault := fault_of(schema):
+        raise ValueError(f"{path}: {fault}; {AGAIN}")
+    columns = [(field.name, field.type) for field in schema]
+    if columns not in [[("source", kind), ("target", kind)] for kind in (IDS_16, IDS_32)]:
+        found = ", ".join(f"{name!r} of {kind}" for name, kind in columns)
+        raise ValueError(
+            f"{path}: expected source and target as lists of uint16 or int32, found {found}; {AGAIN}"
+        )
+    metadata = {
+        key.decode(errors="replace"): value.decode(errors="replace")
+        for key, value in (schema.metadata or {}).items()
+    }
     expected = shard_metadata(manifest["tokenizer_sha256"])
     if metadata != expected:
         raise ValueError(f"{path}: made for {metadata}, but {MANIFEST_NAME} says {expected}; {AGAIN}")
@@ -169,7 +148,34 @@ def _open_shard(path: Path, shard: dict[str, Any], manifest: dict[str, Any]) -> 
         raise ValueError(
             f"{path}: record batches of {rows} rows, but {MANIFEST_NAME} says one of {shard['rows']}; {AGAIN}"
         )
-    return _ragged(batches[0].column("source")), _ragged(batches[0].column("target"))
+    return _ragged(path, batches[0].column("source")), _ragged(path, batches[0].column("target"))
+
+
+def _record_batches(path: Path) -> tuple[Any, list[Any]]:
+    """The schema and the record batches of an Arrow file, memory-mapped."""
+    try:
+        # Closing gives the file descriptor back; the mapping lives as long as the arrays.
+        with pa.memory_map(str(path)) as mapped:
+            reader = pa.ipc.open_file(mapped)
+            _ = reader.schema.names, str(reader.schema)  # raises UnicodeDecodeError where a name is no text
+            return reader.schema, [reader.get_batch(number) for number in range(reader.num_record_batches)]
+    except (ValueError, OSError, pa.ArrowException) as error:  # Arrow's own, and those of extension types
+        found = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path}: not an Arrow file ({found}); {AGAIN}") from None
+
+
+def _verify_ids(path: Path, batch: Any, vocab_size: int) -> None:
+    """Raise ValueError where lists reach beyond their ids, or ids beyond the vocabulary: hashes can be re-made."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path}: damaged ({' '.join(str(error).split())[:200]}); {AGAIN}") from None
+    for column in batch.columns:
+        ids = _ragged(path, column).ids
+        if len(ids) and not 0 <= ids.min() <= ids.max() < vocab_size:
+            raise ValueError(
+                f"{path}: has token ids {ids.min()} to {ids.max()}, but the vocabulary has {vocab_size}; {AGAIN}"
+            )
 
 
 def _check_size(path: Path, expected: int) -> None:
@@ -180,6 +186,8 @@ def _check_size(path: Path, expected: int) -> None:
         raise ValueError(f"{path}: {found} bytes, but {MANIFEST_NAME} says {expected}; {AGAIN}")
 
 
-def _ragged(column: Any) -> Ragged:
+def _ragged(path: Path, column: Any) -> Ragged:
     """An Arrow list column as arrays over the file's own memory."""
+    if column.null_count or column.values.null_count:
+        raise ValueError(f"{path}: has sentences or token ids that are missing; {AGAIN}")
     return Ragged(column.values.to_numpy(), column.offsets.to_numpy())

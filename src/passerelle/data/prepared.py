@@ -5,22 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from passerelle.parquet import open_parquet
+
 BATCH_ROWS = 16_384
 SAMPLE_SEED = 0
-
-
-def open_parquet(parquet: Path) -> pq.ParquetFile:
-    """A file that stage `prepare` wrote; ValueError where it is missing or no Parquet file."""
-    if not parquet.is_file():
-        raise ValueError(f"{parquet}: no such file; run stage prepare first")
-    try:
-        return pq.ParquetFile(parquet)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{parquet}: not a Parquet file ({error}); run stage prepare again") from None
 
 
 def num_pairs(parquet: Path) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from passerelle.config import ShardsConfig
-from passerelle.data.pairs import MANIFEST_NAME, SCHEMA_VERSION, content_hash, shard_metadata
+from passerelle.data.manifest import MANIFEST_NAME, SCHEMA_VERSION, content_hash, shard_metadata
 from passerelle.data.prepared import num_pairs, pair_batches
 from passerelle.data.ragged import Ragged, join, offsets_of
 from passerelle.data.tokenizer import Tokenizer

@@ -101,13 +101,17 @@ def is_word_model(model: bytes) -> bool:
 def _read_words(model: bytes) -> list[str]:
     try:
         content = json.loads(model)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"not valid JSON ({error})") from None
     if content.get("format") != FORMAT:
-        raise ValueError(f"format is {content.get('format')!r}, but this version reads {FORMAT!r}")
+        raise ValueError(f"format is {content.get('format')!r:.60}, but this version reads {FORMAT!r}")
     words = content.get("words")
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise ValueError("has no list of words")
     if len(set(words) | set(SPECIAL.values())) != len(words) + len(SPECIAL):
         raise ValueError("a word stands twice in its list, or is a special one")
+    "".join(words).encode()  # raises UnicodeEncodeError, a ValueError, at a lone surrogate
+    for word in words:
+        if split_words(word) != [word]:
+            raise ValueError(f"{word[:60]!r} is no word in lower case")
     return words

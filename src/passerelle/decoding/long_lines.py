@@ -3,8 +3,12 @@
 import re
 from collections.abc import Callable
 
-# A mark ends a sentence where a space follows; the full-width ones of Chinese and Japanese need none.
-_END = re.compile(r"""[.!?…؟।॥։]+(?: ?[!?]+)*["')\]”’]*(?: ?»)*(?= )|[。！？｡]+[」』）”’]*(?=.)""")
+# A mark ends a sentence where a space follows; the full-width ones of Chinese and Japanese need none. A run of marks
+# is read in one way only, from its beginning: it may be long.
+_MARKS = ".!?…؟।॥։"
+_END = re.compile(
+    rf"""(?<![{_MARKS}])[{_MARKS}]++(?: [!?]++)*["')\]”’]*+(?: ?»)*(?= )|[。！？｡]+[」』）”’]*(?=.)"""
+)
 _LAST_WORD = re.compile(r"[^\W\d_]+$")
 _OPENING = " \"'«“‘(["
 _TITLES = frozenset({"Mr", "Mrs", "Ms", "Dr", "Prof", "St", "M", "MM", "Mme", "Mlle"})

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from passerelle.evaluation.attention_maps import AXES, AttentionMap
 from passerelle.files import whole_file
+from passerelle.parquet import fault_of
 
 FORMAT = "passerelle attention 1"
 SENTENCES_AT_ONCE = 64
@@ -60,6 +61,8 @@ def read_attention(path: Path) -> Iterator[Numbered]:
         with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
             if reader.schema.metadata is None or reader.schema.metadata.get(b"format") != FORMAT.encode():
                 raise ValueError(f"{path}: not a dump of attention that this version reads; evaluate again")
+            if fault := fault_of(reader.schema):
+                raise ValueError(f"{path}: {fault}; evaluate again")
             for index in range(reader.num_record_batches):
                 yield from _numbered(reader.get_batch(index))
     except pa.ArrowInvalid as error:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from passerelle.corpus.split import comparison_keys
 from passerelle.evaluation.corpus_statistics import check_texts
 from passerelle.evaluation.held_out import HeldOut
 from passerelle.evaluation.score_rows import ScoreRow, of_rows, score_row
 from passerelle.evaluation.scores import Resampling
+from passerelle.parquet import read_parquet
 
 LONGEST = (4, 6, 8, 12)
 """Most words of the sources in each bucket but the last; of 2,000 of fra-eng they hold 473, 747, 449, 263 and 68."""
@@ -67,6 +67,6 @@ def _words(sentences: Sequence[str]) -> list[list[str]]:
 
 def _known_words(train_parquet: Path) -> set[str]:
     """The key of every source word that training shows."""
-    sources = pq.read_table(train_parquet, columns=["source"]).column("source")
+    sources = read_parquet(train_parquet, ["source"]).column("source")
     spelt = pc.unique(pc.list_flatten(pc.utf8_split_whitespace(sources)))
     return set(comparison_keys(spelt).to_pylist())

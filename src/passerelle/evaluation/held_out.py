@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from passerelle.corpus.typography import restore_typography
-from passerelle.data.prepared import open_parquet
 from passerelle.evaluation.corpus_statistics import check_texts
+from passerelle.parquet import open_parquet
 
 COLUMNS = ("source", "references", "group")
 

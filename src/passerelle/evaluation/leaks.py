@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from passerelle.corpus.split import comparison_keys
-from passerelle.data.prepared import open_parquet
+from passerelle.parquet import read_parquet
 
 Booleans = NDArray[np.bool_]
 
@@ -76,8 +76,8 @@ def read_splits(prepared: Path) -> dict[str, Texts]:
     splits = {}
     for split in SPLITS:
         column = "target" if split == "train" else "references"
-        with open_parquet(prepared / f"{split}.parquet") as file:
-            table: dict[str, Any] = file.read(["source", column]).to_pydict()
+        file = prepared / f"{split}.parquet"
+        table: dict[str, Any] = read_parquet(file, ["source", column]).to_pydict()
         targets = table[column] if split != "train" else [(text,) for text in table[column]]
         splits[split] = Texts(table["source"], targets)
     return splits

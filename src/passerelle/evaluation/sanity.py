@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from rapidfuzz.distance import Indel
 from rapidfuzz.process import cdist
 
@@ -20,6 +19,7 @@ from passerelle.evaluation.corpus_statistics import References, check_texts, sta
 from passerelle.evaluation.held_out import HeldOut
 from passerelle.evaluation.score_rows import ScoreRow, of_rows, score_row
 from passerelle.evaluation.scores import METRICS, Resampling, score_of_counts
+from passerelle.parquet import read_parquet
 
 MOST_MEMORIES = 500_000
 """Different training sources that a sentence is compared with, the first ones; the row says so."""
@@ -64,7 +64,7 @@ def nearest_targets(sources: Sequence[str], train_parquet: Path) -> tuple[list[s
     Alike is what needs few characters inserted and deleted, for the length of both (rapidfuzz's
     `Indel.normalized_similarity`). Of several such pairs it is the first.
     """
-    table = pq.read_table(train_parquet, columns=["source", "target"])
+    table = read_parquet(train_parquet, ["source", "target"])
     known = pc.unique(table["source"])[:MOST_MEMORIES]  # in the order of their first rows
     first_rows = pc.index_in(known, table["source"])
     choices = known.to_pylist()
