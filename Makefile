@@ -7,6 +7,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export DVC_NO_ANALYTICS := 1
 export RAY_USAGE_STATS_ENABLED := 0
 export MLFLOW_DISABLE_TELEMETRY := true
+export DVC_SITE_CACHE_DIR ?= $(HOME)/.cache/dvc
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -28,6 +29,7 @@ install: .venv/installed ## Create .venv and install everything, in the versions
 			"install its venv package (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing into .venv, the first time for some minutes"
+	@mkdir -p "$$DVC_SITE_CACHE_DIR" && mkdir -p -m 700 "$$DVC_SITE_CACHE_DIR/repo"  # DVC makes it writable for all
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
