@@ -11,6 +11,8 @@ params.yaml says, and all that is written goes below NAME/. The environment says
   RAY_ADDRESS             host:port of a running Ray cluster; unset: this machine
   PASSERELLE_RUNS         instead of .runs; on a cluster, a folder that its machines share
   MLFLOW_TRACKING_URI     unset: mlflow.db in the root
+  PASSERELLE_EXCHANGE_SECONDS  how long workers wait for one another (300)
+  PASSERELLE_GRACE_SECONDS     how long a last checkpoint is waited for when stopped (20)
 """
 
 from pathlib import Path

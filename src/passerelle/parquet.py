@@ -53,4 +53,5 @@ def _is_plain(field: Any) -> bool:
     kind, types = field.type, pa.types
     if types.is_list(kind) or types.is_fixed_size_list(kind):
         return _is_plain(kind.value_field)
-    return bool(types.is_string(kind) or types.is_integer(kind) or types.is_floating(kind))
+    is_plain = types.is_string(kind) or types.is_integer(kind) or types.is_floating(kind)
+    return bool(is_plain or types.is_null(kind))  # a column without values may have no type

@@ -207,8 +207,9 @@ def caught(place: Place, stage: str, server: CorpusServer) -> subprocess.Popen[s
         process = place.start(stage, *(["-v"] if stage == "tokenizer" else []))
         until(partial(is_at_work, place, stage, process))
         os.killpg(process.pid, signal.SIGSTOP)
+        until(partial(is_halted, process))
         is_too_late = stage != "tokenizer" and not left_over(place.folder)
-        if process.poll() is None and not is_too_late:
+        if process.poll() is None and not is_too_late and catches_sigterm(process.pid):
             return process
         server.may_go_on.set()
         os.killpg(process.pid, signal.SIGCONT)
@@ -216,12 +217,28 @@ def caught(place: Place, stage: str, server: CorpusServer) -> subprocess.Popen[s
     raise AssertionError(f"{stage} was never caught")
 
 
+def is_halted(process: subprocess.Popen[str]) -> bool:
+    """Or has ended."""
+    return process.poll() is not None or status(process.pid)["State"][0] == "T"
+
+
+def status(process: int) -> dict[str, str]:
+    """What the kernel says of it."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def catches_sigterm(process: int) -> bool:
+    """Not so before Python has begun, and once it ends."""
+    return bool(int(status(process)["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1)
+
+
 def is_at_work(place: Place, stage: str, process: subprocess.Popen[str]) -> bool:
     """It has begun an output, and fetch an archive too; evaluate has started a process, tokenizer learns."""
     assert process.poll() is None, process.communicate()
     if stage == "tokenizer":  # SentencePiece says so, and writes when it has learnt
         assert process.stderr is not None
-        return "EM sub_iter=0" in process.stderr.readline()
+        return "Starts training" in process.stderr.readline()
     if stage == "evaluate":
         return any("--multiprocessing-fork" in words for words in processes(process.pid).values())
     return len(left_over(place.folder)) == (2 if stage == "fetch" else 1)

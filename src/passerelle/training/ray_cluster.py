@@ -108,6 +108,12 @@ def _connect(address: str) -> None:
             f"RAY_ADDRESS={address}: Ray cannot join the cluster: {error}; is your token that of the cluster? "
             "`ray get-auth-token` shows it"
         ) from None
+    except Exception as error:
+        if type(error) is not Exception:  # Ray has no class of its own for a start that took over 30 s
+            raise
+        raise TimeoutError(
+            f"Ray did not start: {error} Run the same command again once the machine is less busy"
+        ) from None
     else:
         _keep_token()
     finally:
