@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-import torch.multiprocessing as multiprocessing
 from torch import distributed
 
 from passerelle.config import TrainingConfig
 from passerelle.training.checkpoint import read_checkpoint
 from passerelle.training.group import Group
-from tiny import noted_sentences, run, spoilt_steps, tiny_config
+from tiny import noted_sentences, run, run_processes, spoilt_steps, tiny_config
 
 LAST = {"adam": 13, "muon": 9}
 SPOILT = {"adam": {1, 8}, "muon": {5, 6}}
@@ -150,7 +149,7 @@ def worker(rank: int, num_workers: int, meeting: Path, parts: list[Part]) -> Non
 
 
 def run_parts(num_workers: int, meeting: Path, parts: list[Part]) -> None:
-    multiprocessing.spawn(worker, args=(num_workers, meeting, parts), nprocs=num_workers)
+    run_processes(worker, num_workers, num_workers, meeting, parts)
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-import torch.multiprocessing as multiprocessing
 from torch import distributed
 
 from passerelle.config import TrainingConfig
 from passerelle.training.checkpoint import read_checkpoint
 from passerelle.training.group import Group
-from tiny import Name, run, tiny_config
+from tiny import Name, run, run_processes, tiny_config
 
 
 def config(optimizer: str) -> TrainingConfig:
@@ -41,7 +40,7 @@ def test_several_workers_train_as_one_does(
     tmp_path: Path, name: Name, optimizer: str, num_workers: int
 ) -> None:
     run(config(optimizer), tmp_path / "alone", name=name)
-    multiprocessing.spawn(worker, args=(num_workers, name, optimizer, tmp_path), nprocs=num_workers)
+    run_processes(worker, num_workers, num_workers, name, optimizer, tmp_path)
     expected, expected_facts = read_checkpoint(tmp_path / "alone" / "30")
     found, facts = read_checkpoint(tmp_path / "30")
     for row, expected_row in zip(facts["history"], expected_facts["history"], strict=True):

@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+import torch.multiprocessing as multiprocessing
 from torch import Tensor, nn
 
 from passerelle.config import ModelConfig, TrainingConfig
@@ -108,6 +109,12 @@ def run(
         resume_from=resume_from,
     )
     return reports, progress
+
+
+def run_processes(worker: Callable[..., None], num_processes: int, *arguments: Any) -> None:
+    """worker(rank, *arguments) in processes of their own, forked from one that has loaded torch: that takes seconds."""
+    multiprocessing.set_forkserver_preload(["tiny"])
+    multiprocessing.start_processes(worker, arguments, num_processes, start_method="forkserver")
 
 
 def sign(folder: Path) -> None:
