@@ -182,12 +182,14 @@ def port_that_answers(ports: list[int], call: str, token: str) -> int:
         for port in ports:
             channel = channels.enter_context(grpc.insecure_channel(f"127.0.0.1:{port}"))
             asked[port] = channel.unary_unary(call).future(b"", timeout=60, metadata=metadata(token))
-        while not all(one.done() for one in asked.values()):
-            for port, one in asked.items():
-                if one.done() and one.code() is grpc.StatusCode.OK:
+        while True:
+            is_over = all(one.done() for one in asked.values())
+            codes = {port: one.code() for port, one in asked.items() if one.done()}
+            for port, code in codes.items():
+                if code is grpc.StatusCode.OK:
                     return port
+            assert not is_over, codes
             time.sleep(0.05)
-    raise AssertionError({port: one.code() for port, one in asked.items()})
 
 
 @pytest.mark.parametrize("process", CALLS)
