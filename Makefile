@@ -55,7 +55,7 @@ ui: install ## Open the MLflow pages of all runs on http://localhost:5000
 	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow ui
 
 test: lint ## Lint, types and the test suite
-	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 lint: install ## Lint, format and types alone
 	$(BIN)/ruff check
