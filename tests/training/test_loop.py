@@ -125,6 +125,28 @@ def test_too_many_skipped_steps_in_a_row_stop_training_at_the_last_good_checkpoi
     run(tiny_config(max_steps=20, max_skipped_steps=3), tmp_path, resume_from=tmp_path / "6", stop_after=7)
 
 
+@pytest.mark.parametrize("read_late", [(), ("cpu",)], ids=["each", "late"])
+def test_results_that_are_read_late_are_counted_as_if_each_had_been(
+    read_late: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, which is waited for where a row of the history ends."""
+    config = tiny_config(max_steps=24, validate_every=12, optimizer="muon", max_skipped_steps=4)
+    run(config, tmp_path / "plain")
+    monkeypatch.setattr(loop, "READ_LATE", read_late)
+    run(config, tmp_path / "late")
+    (plain, plain_facts), (late, facts) = (
+        read_checkpoint(tmp_path / name / "24") for name in ("plain", "late")
+    )
+    assert all(torch.equal(tensor, plain[name]) for name, tensor in late.items())
+    for row, plain_row in zip(facts["history"], plain_facts["history"], strict=True):
+        assert row | {"tokens_per_second": 0} == plain_row | {"tokens_per_second": 0}
+    run(config, tmp_path / "stopped", stop_after=13)
+    assert (tmp_path / "stopped" / ("20" if read_late else "13")).is_dir()
+    with spoilt_steps({3, 15, 16, 17, 18}), pytest.raises(Diverged, match=r"^step 18: loss nan"):
+        run(config, tmp_path / "spoilt")
+    assert read_checkpoint(tmp_path / "spoilt" / "12")[1]["skipped_steps"] == 1
+
+
 def test_the_count_of_skipped_steps_in_a_row_goes_on_behind_a_stop(tmp_path: Path) -> None:
     config = tiny_config(max_steps=20, max_skipped_steps=4)
     with spoilt_steps(range(4, 20)):

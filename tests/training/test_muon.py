@@ -26,7 +26,7 @@ def set_gradients(parameters: dict[str, nn.Parameter], step: int) -> None:
 
 
 def move(muon: Muon, group: Group = ALONE, dtype: torch.dtype = torch.float32) -> None:
-    muon_step(muon, rate=0.03, weight_decay=0.1, dtype=dtype, group=group)
+    muon_step(muon, rate=0.03, weight_decay=0.1, dtype=dtype, group=group, is_skipped=torch.tensor(False))
 
 
 def test_steps_are_those_of_torch() -> None:

@@ -15,7 +15,7 @@ from passerelle.nn.masking import masked_softmax
 
 def dot_product_scores(query: Tensor, key: Tensor) -> Tensor:
     """query (..., Q, E), key (..., K, E) -> scores (..., Q, K), scaled by 1 / sqrt(E) (eq. 1)."""
-    return (query / math.sqrt(query.size(-1))) @ key.transpose(-2, -1)
+    return (query @ key.transpose(-2, -1)).mul_(1.0 / math.sqrt(query.size(-1)))
 
 
 class AttentionWeights(nn.Module):

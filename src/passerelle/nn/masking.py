@@ -16,6 +16,10 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """
     if mask is None:
         return scores.softmax(-1)
+    if not scores.is_cuda and mask.any(-1).all():  # on a GPU, to ask would be to wait
+        return (scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)).softmax(
+            -1
+        )
     weights = scores.masked_fill(~mask, -math.inf).softmax(-1)
     return weights.masked_fill(~mask, 0.0)
 

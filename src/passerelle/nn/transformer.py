@@ -31,7 +31,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
-        return self.outer(functional.relu(self.inner(x)))
+        return self.outer(functional.relu(self.inner(x), inplace=True))
 
 
 class Residual(nn.Module):

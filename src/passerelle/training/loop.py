@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from passerelle.config import TrainingConfig
 from passerelle.data.pairs import SentencePairs
+from passerelle.data.plan import Indices
 from passerelle.training.batches import planned_steps, step_batches, validation_batches
 from passerelle.training.divergence import Diverged
 from passerelle.training.group import Group
@@ -25,12 +26,15 @@ from passerelle.training.master import Master, copy_to_model, make_master
 from passerelle.training.precision import compute_dtype
 from passerelle.training.schedule import learning_rate
 from passerelle.training.state import Row, State, restore, state_at_start, write_state
-from passerelle.training.step import train_step, validation_loss
+from passerelle.training.step import StepResult, train_step, validation_loss
 
 logger = logging.getLogger(__name__)
 
 HISTORY_EVERY = 10
 """Steps averaged into one row of the history."""
+
+READ_LATE = ("cuda",)
+"""Devices that are waited for only where a row of the history ends, so that they never wait for the host."""
 
 Write = Callable[[Path], None]
 """Writes the whole state of training as a checkpoint into an empty folder."""
@@ -80,10 +84,11 @@ def train(
     """Train `model` (freshly initialised, the same on every worker) until max_steps, patience's end, or a stop.
 
     `report` and validation_bleu, which takes the parameters by name, are called on every worker after the same
-    steps. `stop` is asked once a step on every worker; where one says True, all return after that step, and where no
-    validation has just reported it, all call `save` with its number first. With resume_from, a checkpoint folder,
-    training goes on behind its step as if it had never stopped; a finished one returns at once. Raises Diverged where
-    too many steps in a row had to be skipped, FloatingPointError where a validation loss is not finite.
+    steps. `stop` is asked once a step on every worker; where one says True, all return after that step (on a GPU,
+    after the next row of the history), and where no validation has just reported it, all call `save` with its number
+    first. With resume_from, a checkpoint folder, training goes on behind its step as if it had never stopped; a
+    finished one returns at once. Raises Diverged where too many steps in a row had to be skipped, FloatingPointError
+    where a validation loss is not finite.
     """
     model.to(device)
     master = make_master(model, config)
@@ -91,30 +96,29 @@ def train(
     model.to(compute_dtype(config.precision, device))
     copy_to_model(master, model)
     steps = planned_steps(train_pairs, config, first_step=state.step)
+    unread: list[tuple[StepResult, list[Indices]]] = []
+    began = 0.0
     while not is_finished(state.step, state.validations_without_gain, config):
-        began = time.perf_counter()
-        micro_batches, rate = next(steps), learning_rate(state.step, config)
+        began = began if unread else time.perf_counter()
+        micro_batches, rate = next(steps), learning_rate(state.step + len(unread), config)
         result = train_step(
             model,
             master,
             step_batches(train_pairs, micro_batches, device, group),
-            step=state.step,
+            step=state.step + len(unread),
             rate=rate,
             config=config,
             group=group,
             wants_stop=stop(),
         )
-        state.add(result, time.perf_counter() - began)
-        if result.is_skipped and group.rank == 0:
-            logger.warning(
-                "step %d skipped: loss %s, gradient norm %s", state.step, result.loss, result.gradient_norm
-            )
-        if state.skipped_in_a_row >= config.max_skipped_steps:
-            raise Diverged(
-                state.step, state.skipped_in_a_row, result.loss, result.gradient_norm, micro_batches
-            )
-        is_due = state.step % config.validate_every == 0 or state.step == config.max_steps
-        if is_due or state.step % HISTORY_EVERY == 0:
+        unread.append((result, micro_batches))
+        step = state.step + len(unread)
+        is_due = step % config.validate_every == 0 or step == config.max_steps
+        ends_row = is_due or step % HISTORY_EVERY == 0
+        if device.type in READ_LATE and not ends_row:
+            continue
+        is_stop_wanted = _read(unread, state, began, config, group)
+        if ends_row:
             state.end_row(rate)
             progress(_progress(state, config))
         if is_due:
@@ -124,10 +128,31 @@ def train(
             if validation_bleu is not None:
                 state.history[-1]["valid_bleu"] = validation_bleu(master.parameters)
             report(_report(state, master))
-        elif result.is_stop_wanted:
+        elif is_stop_wanted:
             save(state.step, partial(write_state, state=state, master=master))
-        if result.is_stop_wanted:
+        if is_stop_wanted:
             return
+
+
+def _read(
+    unread: list[tuple[StepResult, list[Indices]]],
+    state: State,
+    began: float,
+    config: TrainingConfig,
+    group: Group,
+) -> bool:
+    """Count the steps done since `began`, and forget them; whether one of them is to be the last."""
+    stop_wishes = [result.is_stop_wanted for result, _ in unread]  # waits for a GPU
+    seconds = (time.perf_counter() - began) / len(unread)
+    for result, micro_batches in unread:
+        state.add(result, seconds)
+        loss, norm = result.loss, result.gradient_norm
+        if result.is_skipped and group.rank == 0:
+            logger.warning("step %d skipped: loss %s, gradient norm %s", state.step, loss, norm)
+        if state.skipped_in_a_row >= config.max_skipped_steps:
+            raise Diverged(state.step, state.skipped_in_a_row, loss, norm, micro_batches)
+    unread.clear()
+    return any(stop_wishes)
 
 
 def is_finished(step: int, validations_without_gain: int, config: TrainingConfig) -> bool:

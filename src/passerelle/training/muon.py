@@ -47,15 +47,18 @@ def muon_step(
     weight_decay: float,
     dtype: torch.dtype,
     group: Group,
+    is_skipped: Tensor,
 ) -> None:
     """Move the matrices once by their gradients, which must be the same on all workers.
 
     Each worker makes the directions of its share of the matrices, computing in `dtype`; then they exchange them.
-    A tall matrix (R > C) moves by sqrt(R / C) more, as in the original.
+    A tall matrix (R > C) moves by sqrt(R / C) more, as in the original. is_skipped: (), True to change nothing, to the
+    bit; all gradients are then zero. Nobody waits to learn which.
     """
+    share = torch.where(is_skipped, 0.0, 1.0)
     for name, parameter in muon.parameters.items():
         assert parameter.grad is not None
-        muon.momentum[name].lerp_(parameter.grad, 1.0 - MOMENTUM)
+        muon.momentum[name].lerp_(parameter.grad, (1.0 - MOMENTUM) * share)
     sizes = [parameter.numel() for parameter in muon.parameters.values()]
     views = dict(zip(muon.parameters, muon.directions.split(sizes), strict=True))
     muon.directions.zero_()
@@ -66,8 +69,9 @@ def muon_step(
     group.reduce(muon.directions)
     for name, parameter in muon.parameters.items():
         num_rows, num_columns = parameter.shape
-        parameter.mul_(1.0 - rate * weight_decay)
-        parameter.sub_(views[name].view_as(parameter), alpha=rate * max(1.0, num_rows / num_columns) ** 0.5)
+        of_shape = max(1.0, num_rows / num_columns) ** 0.5
+        parameter.mul_(1.0 - rate * weight_decay * share)
+        parameter.addcmul_(views[name].view_as(parameter), -rate * of_shape * share)
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:

@@ -5,9 +5,8 @@ tokens in the whole step. So neither padding, nor the cut into micro-batches, no
 what is optimised.
 """
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -22,22 +21,47 @@ from passerelle.training.master import Master, add_gradient, copy_to_model
 from passerelle.training.muon import muon_step
 
 
-@dataclass(frozen=True)
 class StepResult:
-    """What one optimiser step measured, over all workers."""
+    """What one optimiser step measured, over all workers; to ask it anything waits for the device, if that is a GPU."""
 
-    loss: float
-    """Label-smoothed loss, nats a target token."""
-    negative_log_likelihood: float
-    """Nats a target token."""
-    gradient_norm: float
-    """Before clipping."""
-    num_tokens: int
-    """Real target tokens."""
-    is_skipped: bool
-    """Whether loss or gradient was not finite; then nothing was moved."""
-    is_stop_wanted: bool
-    """Whether any worker asked to stop after this step."""
+    def __init__(self, measured: Tensor) -> None:
+        """measured (6,): loss, negative log-likelihood, gradient norm, target tokens, whether skipped, stop wishes."""
+        self._measured = measured
+
+    @cached_property
+    def _values(self) -> list[float]:
+        values: list[float] = self._measured.tolist()
+        return values
+
+    @property
+    def loss(self) -> float:
+        """Label-smoothed loss, nats a target token."""
+        return self._values[0]
+
+    @property
+    def negative_log_likelihood(self) -> float:
+        """Nats a target token."""
+        return self._values[1]
+
+    @property
+    def gradient_norm(self) -> float:
+        """Before clipping."""
+        return self._values[2]
+
+    @property
+    def num_tokens(self) -> int:
+        """Real target tokens."""
+        return int(self._values[3])
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether loss or gradient was not finite; then nothing was moved."""
+        return self._values[4] > 0
+
+    @property
+    def is_stop_wanted(self) -> bool:
+        """Whether any worker asked to stop after this step."""
+        return self._values[5] > 0
 
 
 def batch_sums(model: nn.Module, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
@@ -62,44 +86,43 @@ def train_step(
 ) -> StepResult:
     """Move the master weights once, by the gradient of this worker's numbered micro-batches and all others'.
 
-    Dropout masks are keyed by (seed, step, number of the micro-batch), not by worker. Where loss or gradient is
-    not finite, in whichever worker, all workers skip the step: weights and optimisers stay as they were, to the bit.
-    wants_stop: whether this worker asks to stop; all learn of it with the gradient.
+    Each has at least one. Dropout masks are keyed by (seed, step, number of the micro-batch), not by worker. Where
+    loss or gradient is not finite, in whichever worker, all workers skip the step: weights and optimisers stay as they
+    were, to the bit. wants_stop: whether this worker asks to stop; all learn of it with the gradient. A GPU is waited
+    for when the result is read.
     """
     model.train()
-    master.exchanged.zero_()
+    master.sums.zero_()
     master.sums[3] = float(wants_stop)
-    for number, batch in batches:
+    for place, (number, batch) in enumerate(batches):
         torch.manual_seed(dropout_seed(config.seed, step, number))
         loss, nll = batch_sums(model, batch, config.label_smoothing)
         loss.backward()
-        add_gradient(master, model)
+        add_gradient(master, model, is_first=place == 0)
         master.sums[0] += loss.detach()
         master.sums[1] += nll
         master.sums[2] += batch.num_tokens
     group.reduce(master.exchanged)
-    loss_sum, nll_sum, num_tokens, num_stops = master.sums.tolist()
-    norm = master.gradient.norm().item() / num_tokens
-    is_skipped = not all(map(math.isfinite, (norm, loss_sum, nll_sum)))
-    if not is_skipped:
-        is_clipped = config.clip_norm is not None and norm > config.clip_norm
-        scale = (config.clip_norm / norm if is_clipped else 1.0) / num_tokens
-        master.gradient.mul_(scale)
-        _move(model, master, rate, config, group)
-    return StepResult(
-        loss=loss_sum / num_tokens,
-        negative_log_likelihood=nll_sum / num_tokens,
-        gradient_norm=norm,
-        num_tokens=int(num_tokens),
-        is_skipped=is_skipped,
-        is_stop_wanted=num_stops > 0,
-    )
+    loss_sum, nll_sum, num_tokens, num_stops = master.sums.unbind()
+    norm = master.gradient.norm() / num_tokens
+    is_skipped = ~torch.stack((norm, loss_sum, nll_sum)).isfinite().all()
+    measured = (loss_sum / num_tokens, nll_sum / num_tokens, norm, num_tokens, is_skipped, num_stops)
+    result = StepResult(torch.stack([value.float() for value in measured]))
+    scale = 1.0 / num_tokens
+    if config.clip_norm is not None:
+        scale = scale * (config.clip_norm / norm).clamp_max(1.0)
+    master.gradient.mul_(scale).masked_fill_(is_skipped, 0.0)
+    _move(model, master, rate, config, group, is_skipped)
+    return result
 
 
-def _move(model: nn.Module, master: Master, rate: float, config: TrainingConfig, group: Group) -> None:
+def _move(
+    model: nn.Module, master: Master, rate: float, config: TrainingConfig, group: Group, is_skipped: Tensor
+) -> None:
     """Let the optimisers move the master weights by the gradient, and give them to the model."""
     for parameters in master.optimizer.param_groups:
         parameters["lr"] = rate
+    master.optimizer.found_inf = is_skipped.float()  # type: ignore[attr-defined]  # as GradScaler tells it
     master.optimizer.step()
     if master.muon is not None:
         muon_step(
@@ -108,6 +131,7 @@ def _move(model: nn.Module, master: Master, rate: float, config: TrainingConfig,
             weight_decay=config.weight_decay,
             dtype=next(model.parameters()).dtype,
             group=group,
+            is_skipped=is_skipped,
         )
     copy_to_model(master, model)
 
