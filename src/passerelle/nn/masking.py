@@ -8,6 +8,8 @@ import math
 import torch
 from torch import Tensor
 
+from passerelle.nn.short_softmax import softmax
+
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Softmax of scores (..., Q, K) over K; mask broadcasts to it, True = may attend.
@@ -15,12 +17,11 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     A query with no key gets zero weights, not NaN.
     """
     if mask is None:
-        return scores.softmax(-1)
+        return softmax(scores)
     if not scores.is_cuda and mask.any(-1).all():  # on a GPU, to ask would be to wait
-        return (scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)).softmax(
-            -1
-        )
-    weights = scores.masked_fill(~mask, -math.inf).softmax(-1)
+        forbidden = torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)
+        return softmax(scores + forbidden)
+    weights = softmax(scores.masked_fill(~mask, -math.inf))
     return weights.masked_fill(~mask, 0.0)
 
 

@@ -64,8 +64,11 @@ class MultiHeadAttention(nn.Module):
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
-    """(B, T, D) -> (B, H, T, E), with D = H * E."""
-    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+    """(B, T, D) -> (B, H, T, E), with D = H * E.
+
+    Laid out so, since a product of many small matrices would copy what is not, transposed keys value by value.
+    """
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2).contiguous()
 
 
 def merge_heads(x: Tensor) -> Tensor:
