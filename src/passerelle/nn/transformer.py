@@ -31,7 +31,8 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
-        return self.outer(functional.relu(self.inner(x), inplace=True))
+        hidden = self.inner(x.flatten(0, 1))  # no view, so that what follows can be in place
+        return self.outer(functional.relu(hidden, inplace=True)).unflatten(0, x.shape[:2])
 
 
 class Residual(nn.Module):

@@ -5,6 +5,8 @@ size and SHA-256 of the other two. Neither torch nor safetensors notices a flipp
 manifest is checked before a checkpoint is used. There is no pickle in it. A run folder holds one such folder
 for each checkpoint that is kept, named by its step alone, so that repeated work overwrites. `state` knows what
 the tensors and facts of training are.
+
+Imports no torch before tensors are read or written: the driver and Ray's controller look at names and facts alone.
 """
 
 import json
@@ -13,13 +15,14 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from passerelle.files import FULL, sha256_of_file, whole_file, whole_folder, write_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +54,10 @@ def checkpoint_folders(run_folder: Path) -> list[Path]:
     return sorted(folders, key=checkpoint_step)
 
 
-def write_checkpoint(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+def write_checkpoint(folder: Path, tensors: "Mapping[str, Tensor]", facts: Mapping[str, Any]) -> None:
     """Fill the existing, empty `folder` with a checkpoint; its manifest is written last."""
+    from safetensors.torch import save_file
+
     try:
         with whole_file(folder / STATE) as temporary:  # which makes an OSError of what safetensors raises
             save_file(
@@ -104,8 +109,10 @@ def verify_checkpoint(folder: Path) -> None:
     read_facts(folder)
 
 
-def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_checkpoint(folder: Path) -> "tuple[dict[str, Tensor], dict[str, Any]]":
     """The tensors (on the CPU) and facts of a checkpoint, after checking it. Raises DamagedCheckpoint."""
+    from safetensors.torch import load_file
+
     verify_checkpoint(folder)
     try:
         return load_file(folder / STATE), read_facts(folder)
@@ -116,7 +123,7 @@ def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def tensor_forms(folder: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Type, as safetensors calls it, and shape of each tensor in a checkpoint. Raises DamagedCheckpoint."""
     try:
-        with safe_open(folder / STATE, framework="pt") as file:
+        with safe_open(folder / STATE, framework="numpy") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  (no mapping)
             return {name: (one.get_dtype(), tuple(one.get_shape())) for name, one in slices.items()}
     except SafetensorError as error:

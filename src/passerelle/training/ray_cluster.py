@@ -24,6 +24,7 @@ OWN_DEFAULTS = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on every system: Ray binds each of its ports to 127.0.0.1 alone
     "GLOO_SOCKET_IFNAME": LOOPBACK,  # what the workers tell one another
     "NCCL_SOCKET_IFNAME": LOOPBACK,
+    "RAY_prestart_worker_first_driver": "0",  # else processes that no actor of Ray Train can use: 2 s of its start
 }
 """For a cluster that is started here, of this machine alone; Ray reads the first where it is imported."""
 LONGER_SECONDS = 10.0

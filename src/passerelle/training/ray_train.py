@@ -1,25 +1,29 @@
 """Training on Ray: has the workers run the loop, starts them again when one is lost, stops them when asked.
 
 The driver (`train_on_ray`, in the stage) starts Ray Train's controller, and that the workers (`ray_worker`).
-Ray is imported where it is used, since it takes seconds.
+Ray and torch are imported where they are used, since they take seconds.
 """
 
 import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from passerelle.config import TrainParams
 from passerelle.data.pairs import open_shards, verify_shards
 from passerelle.training.attendance import forget
-from passerelle.training.checkpoint import latest_checkpoint, read_facts, remove_unfinished
+from passerelle.training.checkpoint import (
+    checkpoint_folders,
+    latest_checkpoint,
+    read_facts,
+    remove_unfinished,
+)
 from passerelle.training.failure import Restarts, fault
-from passerelle.training.group import Bleu
-from passerelle.training.publish import is_run_finished
+from passerelle.training.job import Job, work
 from passerelle.training.ray_cluster import cluster
-from passerelle.training.state import checker
 from passerelle.training.stopping import Stopping
 from passerelle.training.terminal import LiveLine, beginning, ending
 from passerelle.training.workers import (
@@ -32,7 +36,7 @@ from passerelle.training.workers import (
 )
 
 if TYPE_CHECKING:
-    from passerelle.training.ray_worker import Job  # loads Ray
+    from passerelle.training.group import Bleu  # loads torch
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +54,7 @@ def train_on_ray(
     vocab_size: int,
     run_folder: Path,
     on_rows: OnRows,
-    bleu: Bleu | None,
+    bleu: "Bleu | None",
 ) -> None:
     """Train, or go on training, until the run is finished. Returns at once where it is.
 
@@ -60,8 +64,8 @@ def train_on_ray(
     stops it, after saying how to go on.
     """
     remove_unfinished(run_folder)
-    latest = latest_checkpoint(run_folder, checker(params, vocab_size))
-    if latest is not None and is_run_finished(read_facts(latest), params.training):
+    latest, is_finished = _latest(run_folder, params, vocab_size)
+    if is_finished:
         return
     for split in ("train", "valid"):  # what is wrong with them is said now, not by a worker
         open_shards(shards / split)
@@ -71,8 +75,6 @@ def train_on_ray(
     stopping = Stopping(run_folder, grace_seconds())
     try:
         with stopping, cluster(seconds) as (nodes, free):
-            from passerelle.training.ray_worker import Job
-
             workers = choose_workers(
                 os.environ.get(VARIABLE, ""), nodes, params.training.micro_batches_per_step
             )
@@ -88,7 +90,18 @@ def train_on_ray(
         raise SystemExit(stopping.status) from None
 
 
-def _fit(job: "Job", workers: Workers, on_rows: OnRows, stopping: Stopping) -> None:
+def _latest(run_folder: Path, params: TrainParams, vocab_size: int) -> tuple[Path | None, bool]:
+    """The checkpoint to go on from, and whether it is the run's end. Loads torch where there is any."""
+    if not checkpoint_folders(run_folder):
+        return None, False
+    from passerelle.training.publish import is_run_finished
+    from passerelle.training.state import checker
+
+    latest = latest_checkpoint(run_folder, checker(params, vocab_size))
+    return latest, latest is not None and is_run_finished(read_facts(latest), params.training)
+
+
+def _fit(job: Job, workers: Workers, on_rows: OnRows, stopping: Stopping) -> None:
     """Returns where training is finished, or was stopped, whatever Ray made of that."""
     from ray.train import TrainingFailedError
 
@@ -119,19 +132,20 @@ def _is_told(failure: BaseException) -> bool:
     return isinstance(failure, ValueError | OSError) and not is_lost
 
 
-def _trainer(job: "Job", workers: Workers, on_rows: OnRows) -> Any:
+def _trainer(job: Job, workers: Workers, on_rows: OnRows) -> Any:
     from ray.train import FailureConfig, LoggingConfig, RunConfig, ScalingConfig
-    from ray.train.torch import TorchTrainer
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
     from passerelle.training.ray_group import GroupConfig
-    from passerelle.training.ray_worker import work
 
     log_level = "INFO" if logger.isEnabledFor(logging.INFO) else "CRITICAL"
-    return TorchTrainer(
-        work,
-        train_loop_config={"job": job},
-        # Later than ours, which names the worker that did not come.
-        torch_config=GroupConfig(timeout_s=round(max(job.exchange_seconds, EXCHANGE_SECONDS)) + 60),
+    return DataParallelTrainer(
+        partial(work, job),
+        backend_config=GroupConfig(
+            # Later than ours, which names the worker that did not come.
+            timeout_s=max(job.exchange_seconds, EXCHANGE_SECONDS) + 60.0,
+            backend="nccl" if workers.use_gpu else "gloo",
+        ),
         scaling_config=ScalingConfig(
             num_workers=workers.number, use_gpu=workers.use_gpu, resources_per_worker=workers.resources
         ),

@@ -6,7 +6,6 @@ verified.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from ray.train import get_context
 from ray.train import report as report_to_ray
 from ray.train.torch import get_device
 
-from passerelle.config import TrainParams
 from passerelle.data.pairs import SentencePairs, open_shards
 from passerelle.models import build_model
 from passerelle.training.attendance import Attendance
@@ -28,7 +26,8 @@ from passerelle.training.checkpoint import (
     save_checkpoint,
 )
 from passerelle.training.divergence import Diverged, write_diverged
-from passerelle.training.group import Bleu, Group
+from passerelle.training.group import Group
+from passerelle.training.job import Job
 from passerelle.training.loop import Report, train
 from passerelle.training.publish import is_run_finished, prune_checkpoints
 from passerelle.training.state import checker
@@ -36,22 +35,8 @@ from passerelle.training.stopping import is_stop_asked
 from passerelle.training.terminal import progress_writer, validation_line, write_event
 
 
-@dataclass(frozen=True)
-class Job:
-    """What a worker is given."""
-
-    params: TrainParams
-    shards: Path
-    vocab_size: int
-    run_folder: Path
-    threads: int
-    exchange_seconds: float
-    bleu: Bleu | None
-
-
-def work(config: dict[str, Any]) -> None:
-    """Take part in the training of config["job"], a Job, until it is finished or stopped."""
-    job: Job = config["job"]
+def train_in_worker(job: Job) -> None:
+    """Take part in the training until it is finished or stopped."""
     rank, num_workers = get_context().get_world_rank(), get_context().get_world_size()
     torch.set_num_threads(job.threads)
     with Attendance(job.run_folder, rank, num_workers, job.exchange_seconds) as attendance:
@@ -66,6 +51,8 @@ def work(config: dict[str, Any]) -> None:
 
 def _train(job: Job, group: Group, attendance: Attendance) -> None:
     params, run_folder, device = job.params, job.run_folder, get_device()
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
     attendance.step = _first_step(job, group, device)
     bleu = None
     if job.bleu is not None:
@@ -104,7 +91,7 @@ def _train(job: Job, group: Group, attendance: Attendance) -> None:
 def _first_step(job: Job, group: Group, device: torch.device) -> int:
     """The steps done so far, by worker 0's newest undamaged checkpoint; the first exchange of all workers."""
     step = torch.zeros(1, dtype=torch.int64, device=device)
-    if group.rank == 0:
+    if group.rank == 0 and checkpoint_folders(job.run_folder):  # the checker takes 1.2 s to make
         latest = latest_checkpoint(job.run_folder, checker(job.params, job.vocab_size))
         step += checkpoint_step(latest) if latest else 0
     group.reduce(step)

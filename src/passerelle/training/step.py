@@ -111,7 +111,9 @@ def train_step(
     scale = 1.0 / num_tokens
     if config.clip_norm is not None:
         scale = scale * (config.clip_norm / norm).clamp_max(1.0)
-    master.gradient.mul_(scale).masked_fill_(is_skipped, 0.0)
+    master.gradient.mul_(scale)
+    if master.gradient.is_cuda or is_skipped:  # on a CPU it is as long as AdamW, and hardly ever needed
+        master.gradient.masked_fill_(is_skipped, 0.0)
     _move(model, master, rate, config, group, is_skipped)
     return result
 
