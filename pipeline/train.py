@@ -28,7 +28,6 @@ from passerelle.run_log import log_training_inputs, log_training_results
 from passerelle.stages import run_variant_stage
 from passerelle.tracking import Curves, open_run
 from passerelle.training.fingerprint import run_fingerprint
-from passerelle.training.publish import publish
 from passerelle.training.ray_train import train_on_ray
 from passerelle.training.workers import check_environment
 
@@ -50,6 +49,8 @@ def main(folder: Path) -> None:
             on_rows=Curves(fingerprint, run_folder),
             bleu=validation_bleu(params, prepared / "valid.parquet", tokenizer_folder),
         )
+        from passerelle.training.publish import publish  # loads torch, for which Ray's start need not wait
+
         published = publish(
             run_folder,
             params,

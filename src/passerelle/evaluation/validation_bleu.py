@@ -1,20 +1,19 @@
-"""BLEU while training: the same decoder, detokenisation and counts as stage `evaluate`, on validation sentences."""
+"""BLEU while training: the same decoder, detokenisation and counts as stage `evaluate`, on validation sentences.
+
+torch and the decoder are imported where they are used: the driver only says what workers are to measure.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import torch
-from sacrebleu.metrics import BLEU
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from passerelle.config import DecodingConfig, LanguagesConfig, ModelConfig, TrainParams
 from passerelle.data.tokenizer import load_tokenizer
-from passerelle.decoding.translate import translate
-from passerelle.evaluation.corpus_statistics import score_of, statistics
-from passerelle.evaluation.held_out import read_held_out
-from passerelle.model_folder import LoadedModel
-from passerelle.models import build_model
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 GREEDY = DecodingConfig(beam_size=1)
 
@@ -32,13 +31,22 @@ class ValidationBleu:
     """The first so many are translated, each worker its share."""
 
     def on(
-        self, device: torch.device, *, rank: int, num_workers: int, reduce: Callable[[Tensor], None]
-    ) -> Callable[[Mapping[str, Tensor]], float]:
+        self, device: "torch.device", *, rank: int, num_workers: int, reduce: "Callable[[Tensor], None]"
+    ) -> "Callable[[Mapping[str, Tensor]], float]":
         """A function of the parameters, by name, that all workers call together; 0 to 100.
 
         reduce adds up a tensor over the workers, in place. Translates in float32 like `evaluate`, whatever
         training computes in. Raises ValueError like `read_held_out`.
         """
+        import torch
+        from sacrebleu.metrics import BLEU
+
+        from passerelle.decoding.translate import translate
+        from passerelle.evaluation.corpus_statistics import score_of, statistics
+        from passerelle.evaluation.held_out import read_held_out
+        from passerelle.model_folder import LoadedModel
+        from passerelle.models import build_model
+
         valid = read_held_out(self.parquet, self.languages.target)
         own = slice(rank, self.num_sentences, num_workers)
         sources, references = valid.sources[own], valid.references[own]
@@ -46,7 +54,7 @@ class ValidationBleu:
         model = build_model(self.model, tokenizer.vocab_size).to(device).eval()
         loaded = LoadedModel(model, tokenizer, self.languages, fingerprint="")
 
-        def bleu(parameters: Mapping[str, Tensor]) -> float:
+        def bleu(parameters: "Mapping[str, Tensor]") -> float:
             with torch.no_grad():
                 for name, parameter in model.named_parameters():
                     parameter.copy_(parameters[name])
