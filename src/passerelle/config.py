@@ -143,7 +143,7 @@ class TokenizerConfig(Section):
     """Pieces in the vocabulary; PAD, UNK, BOS, EOS and 256 byte pieces are among them. Words: the most kept."""
     min_frequency: PositiveInt = 2
     """Words alone: a word that neither language has so often is unknown."""
-    max_sentences: PositiveInt = 2_000_000
+    max_sentences: PositiveInt = 1_000_000
     """Sample this many sentences at most for learning the vocabulary (bounds memory)."""
 
 

@@ -22,7 +22,7 @@ sentences = st.one_of(st.sampled_from(["Go.", "go !", "Number 3!", "Nombre 4", "
 lines = st.lists(st.one_of(texts, st.builds("{}\t{}".format, sentences, sentences)), max_size=30)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(lines)
 def test_each_line_is_kept_or_rejected_and_no_sentence_is_on_two_sides(lines: list[str]) -> None:
     given_lines = FILLERS + lines

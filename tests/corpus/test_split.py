@@ -41,6 +41,14 @@ def test_sentences_are_compared_by_letters_and_digits(sentence: str, key: str) -
     assert comparison_keys(pa.array([sentence])).to_pylist() == [key]
 
 
+def test_many_sentences_have_the_keys_of_each() -> None:
+    sentences = [f"N° {number}!" for number in range(70_001)]
+    expected = [f"n{number}" for number in range(70_001)]
+    assert comparison_keys(pa.array(sentences)).to_pylist() == expected
+    assert comparison_keys(pa.chunked_array([sentences[:3], sentences[3:]])).to_pylist() == expected
+    assert comparison_keys(pa.array([], pa.string())).to_pylist() == []
+
+
 pairs = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=30)
 
 

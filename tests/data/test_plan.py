@@ -37,7 +37,9 @@ def epoch(
     return [batch.tolist() for batch in batches]
 
 
-def steps(seed: int, first_step: int, count: int, sentences: int | None = None) -> list[list[list[int]]]:
+def steps(
+    seed: int, first_step: int, count: int, sentences: int | None = None, window_rows: int = 1000
+) -> list[list[list[int]]]:
     plan = training_steps(
         SHARD_ROWS,
         shard_lengths,
@@ -46,6 +48,7 @@ def steps(seed: int, first_step: int, count: int, sentences: int | None = None) 
         micro_batches_per_step=3,
         seed=seed,
         first_step=first_step,
+        window_rows=window_rows,
     )
     return [[batch.tolist() for batch in step] for step in islice(plan, count)]
 
@@ -77,6 +80,23 @@ def test_no_micro_batch_has_more_pairs_than_allowed_nor_fewer_than_its_limits_le
     # A pair more of the longest length would be too much, but for the epoch's last micro-batch.
     assert sum(len(batch) < min(7, BUDGET // 24) for batch in batches) <= 1
     assert epoch(sentences=BUDGET) == epoch()
+
+
+@pytest.mark.parametrize("sentences", [None, 7])
+def test_micro_batches_are_those_of_sorted_pairs_taken_one_by_one(sentences: int | None) -> None:
+    longer = sorted(zip(TARGET_LENGTHS.tolist(), SOURCE_LENGTHS.tolist(), strict=True))
+    cut: list[list[tuple[int, int]]] = [[]]
+    for pair in longer:
+        more = [*cut[-1], pair]
+        if len(more) * max(map(max, more)) > BUDGET or len(more) > (sentences or len(longer)):
+            cut.append([pair])
+        else:
+            cut[-1] = more
+    found = [
+        sorted(zip(TARGET_LENGTHS[batch].tolist(), SOURCE_LENGTHS[batch].tolist(), strict=True))
+        for batch in epoch(sentences=sentences)
+    ]
+    assert sorted(found) == sorted(cut)
 
 
 def test_with_tokens_to_spare_an_epoch_is_cut_by_sentences_alone() -> None:
@@ -122,9 +142,13 @@ def test_steps_are_full_and_run_on_across_the_end_of_an_epoch() -> None:
 
 
 @pytest.mark.parametrize("sentences", [None, 5])
+@pytest.mark.parametrize("window_rows", [1000, 320, 1])
 @pytest.mark.parametrize("first_step", [1, 5, 40, 77])
-def test_a_plan_taken_up_at_any_step_is_the_same_plan(first_step: int, sentences: int | None) -> None:
-    assert steps(3, first_step, 4, sentences) == steps(3, 0, first_step + 4, sentences)[first_step:]
+def test_a_plan_taken_up_at_any_step_is_the_same_plan(
+    first_step: int, window_rows: int, sentences: int | None
+) -> None:
+    resumed = steps(3, first_step, 4, sentences, window_rows)
+    assert resumed == steps(3, 0, first_step + 4, sentences, window_rows)[first_step:]
 
 
 @pytest.mark.parametrize("sentences", [None, 5])

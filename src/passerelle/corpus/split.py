@@ -33,11 +33,17 @@ Booleans = npt.NDArray[np.bool_]
 TRAIN, VALID, TEST, SHARING, SPARE = range(5)
 """Sides; the last two are none, and only rows behind `split.train_lines` are there."""
 
+_TOGETHER = 65_536
+
 
 def comparison_keys(sentences: Any) -> Any:
     """Arrow array of strings -> Arrow array: case-folded, letters (with their marks) and digits only."""
-    folded = pa.array([sentence.casefold() for sentence in sentences.to_pylist()], pa.string())
-    return pc.replace_substring_regex(folded, r"[^\p{L}\p{M}\p{N}]+|[\x{FE00}-\x{FE0F}]+", "")
+    parts = []
+    for first in range(0, len(sentences), _TOGETHER):  # all at once as Python's strings, they take more room
+        some = sentences.slice(first, _TOGETHER).to_pylist()
+        folded = pa.array([sentence.casefold() for sentence in some], pa.string())
+        parts.append(pc.replace_substring_regex(folded, r"[^\p{L}\p{M}\p{N}]+|[\x{FE00}-\x{FE0F}]+", ""))
+    return pa.chunked_array(parts, pa.string()).combine_chunks()
 
 
 def connected_groups(source_ids: Integers, target_ids: Integers) -> Integers:
