@@ -8,9 +8,38 @@ from pathlib import Path
 
 import pytest
 
+from made_once import made_once
 from unanswered import SECRET
 
+LONGEST = (
+    "faults/test_training_stage.py",
+    "faults/test_interrupted_stages.py",
+    "faults/test_lost_workers.py",
+    "test_ray_ports.py",
+    "faults/test_mlflow_away.py",
+    "faults/test_read_only.py",
+    "faults/test_secrets.py",
+    "decoding/test_invariance.py",
+    "test_stale_stages.py",
+    "test_stages.py",
+    "test_report_browser.py",
+    "test_fuzz.py",
+    "decoding/test_processes.py",
+    "decoding/test_translate_command.py",
+    "training/test_two_workers.py",
+    "test_docs.py",
+    "training/test_resume.py",
+)
+"""These files come first, in this order: a process that begins a long one last is waited for by the others."""
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models are tiny, and idle threads of torch spin
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folder = Path(__file__).parent
+    places = {folder / name: place for place, name in enumerate(LONGEST)}
+    assert all(path.is_file() for path in places)
+    items.sort(key=lambda item: places.get(item.path, len(places)))  # the others stay as they are
 
 
 @pytest.fixture(scope="session")
@@ -24,12 +53,15 @@ def fra_eng_archive() -> Path:
 
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with MLflow's tables, which take seconds to make."""
-    from mlflow import MlflowClient  # late: it takes seconds
+    """A database with MLflow's tables, which take seconds to make; to be copied."""
 
-    path = tmp_path_factory.mktemp("store") / "mlflow.db"
-    MlflowClient(f"sqlite:///{path}", f"sqlite:///{path}").search_experiments()
-    return path
+    def make(folder: Path) -> None:
+        from mlflow import MlflowClient  # late: it takes seconds
+
+        uri = f"sqlite:///{folder / 'mlflow.db'}"
+        MlflowClient(uri, uri).search_experiments()
+
+    return made_once(tmp_path_factory, "store", make) / "mlflow.db"
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
 
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 PHONE = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
-SECONDS = 20
+SECONDS = 120
 ALL_DRAWN = (
     "return [...document.querySelectorAll('.chart, #chart-heads, #chart-attention')]"
     ".every((chart) => chart.dataset.drawn === 'yes')"

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,12 @@ WITH_VARIANTS = {"train", "evaluate"}
 def run(script: Path, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(script), *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@cache
+def help_of(script: Path) -> subprocess.CompletedProcess[str]:
+    """What the script answers to --help; it reads no file."""
+    return run(script, "--help", folder=ROOT)
 
 
 def run_body(tmp_path: Path, body: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -108,10 +115,8 @@ def test_an_unknown_argument_is_refused(tmp_path: Path, argument: str) -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_the_help_of_a_stage_says_what_it_does_and_where_its_settings_are(
-    script: Path, tmp_path: Path
-) -> None:
-    answer = run(script, "--help", folder=tmp_path)
+def test_the_help_of_a_stage_says_what_it_does_and_where_its_settings_are(script: Path) -> None:
+    answer = help_of(script)
     assert answer.returncode == 0
     assert answer.stderr == ""
     assert answer.stdout.startswith(f"Stage `{script.stem}`: ")
@@ -130,9 +135,7 @@ def test_a_stage_in_a_folder_without_params_says_so(script: Path, tmp_path: Path
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_training_and_evaluation_take_a_variant_and_say_so(script: Path, tmp_path: Path) -> None:
-    assert ("--variant NAME" in run(script, "--help", folder=tmp_path).stdout) == (
-        script.stem in WITH_VARIANTS
-    )
+    assert ("--variant NAME" in help_of(script).stdout) == (script.stem in WITH_VARIANTS)
     (tmp_path / "small").mkdir()
     (tmp_path / "small" / "params.yaml").write_text("model: {d_model: 16}", encoding="utf-8")
     answer = run(script, "--variant", "small", folder=tmp_path)

@@ -374,7 +374,7 @@ def test_whether_a_server_answers_is_asked_without_the_login(monkeypatch: pytest
 
     monkeypatch.setenv("no_proxy", "*")
     with ThreadingHTTPServer(("127.0.0.1", 0), Asked) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
         check_answers(f"http://{SECRET}@127.0.0.1:{server.server_port}/mlflow/")
         server.shutdown()

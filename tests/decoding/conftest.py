@@ -2,9 +2,10 @@
 
 import pytest
 
-from phrasebook_model import Phrasebook, make_phrasebook
+from made_once import made_once
+from phrasebook_model import Phrasebook, make_phrasebook, read_phrasebook
 
 
 @pytest.fixture(scope="session")
 def phrasebook(tmp_path_factory: pytest.TempPathFactory) -> Phrasebook:
-    return make_phrasebook(tmp_path_factory.mktemp("phrasebook"))
+    return read_phrasebook(made_once(tmp_path_factory, "phrasebook", make_phrasebook))

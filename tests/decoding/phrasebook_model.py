@@ -1,5 +1,6 @@
 """A small model of the phrasebook, trained in seconds: it ends its sentences, and many of them are right."""
 
+import json
 import random
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from small_model import save_as_stage_train
 CONSTRUCTIONS = ("owning", "tastes", "moods", "belonging", "ages_and_hours", "homes")
 """Few enough to be learnt in seconds."""
 NUM_HELD_OUT = 300
+HELD_OUT = "held_out.json"
 CONFIG = ModelConfig(d_model=64, num_heads=4, num_layers=1, d_ff=128, dropout=0.0)
 NUM_STEPS, BATCH_PAIRS, RATE = 300, 48, 1e-2
 
@@ -35,7 +37,8 @@ class Phrasebook:
     targets: list[str]
 
 
-def make_phrasebook(folder: Path) -> Phrasebook:
+def make_phrasebook(folder: Path) -> None:
+    """Train the model."""
     chosen = (pair for name in CONSTRUCTIONS for pair in constructions()[name])
     pairs = [
         (clean_text(english, "en"), clean_text(french, "fr")) for english, french in dict.fromkeys(chosen)
@@ -47,7 +50,12 @@ def make_phrasebook(folder: Path) -> Phrasebook:
     train_tokenizer(folder / "train.parquet", folder / "tokenizer", TokenizerConfig(vocab_size=500))
     tokenizer = load_tokenizer(folder / "tokenizer")
     save_as_stage_train(folder, trained(tokenizer, pairs), CONFIG)
-    sources, targets = zip(*held_out, strict=True)
+    (folder / HELD_OUT).write_text(json.dumps(held_out), encoding="utf-8")
+
+
+def read_phrasebook(folder: Path) -> Phrasebook:
+    """What `make_phrasebook` has made there."""
+    sources, targets = zip(*json.loads((folder / HELD_OUT).read_text(encoding="utf-8")), strict=True)
     return Phrasebook(folder / "model", load_model(folder / "model"), list(sources), list(targets))
 
 

@@ -133,4 +133,4 @@ def test_processes_end_with_the_one_that_began_them(tmp_path: Path) -> None:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "begun\n"
         parent.kill()
-        parent.communicate(timeout=60)  # reads until the last of them has closed its output
+        parent.communicate(timeout=300)  # reads until the last of them has closed its output

@@ -4,6 +4,8 @@ import io
 import random
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -85,20 +87,31 @@ def test_a_line_has_its_line(
     assert not set(output) & set("\r\t\v\f\x1c\x85\u2028\u2029\x00")
 
 
+@pytest.fixture(scope="module")
+def expected(model: Path) -> Callable[[bytes], list[str]]:
+    """The translations of all LINES and a last one."""
+
+    @cache
+    def of(last: bytes) -> list[str]:
+        lines = [line.decode() for line in LINES.values()] + ([last.decode().rstrip("\n")] if last else [])
+        return [translation.text for translation in translate(load_model(model), lines, load_decoding(model))]
+
+    return of
+
+
 @pytest.mark.parametrize("separator", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("last", [b"", b"\n", b"We see a boat."])
 def test_all_lines_together_have_theirs_in_order(
     separator: bytes,
     last: bytes,
     model: Path,
+    expected: Callable[[bytes], list[str]],
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     content = b"".join(line + separator for line in LINES.values()) + last
     output, _ = run(content, ["--model", str(model)], capfd, monkeypatch)
-    lines = [line.decode() for line in LINES.values()] + ([last.decode().rstrip("\n")] if last else [])
-    expected = translate(load_model(model), lines, load_decoding(model))
-    assert output.split("\n") == [*(translation.text for translation in expected), ""]
+    assert output.split("\n") == [*expected(last), ""]
 
 
 def test_nothing_has_no_line(

@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from corpus_server import CorpusServer, corpus_server
+from made_once import made_once
 from passerelle.config import ShardsConfig, TokenizerConfig, TrainParams
 from passerelle.data.pairs import open_shards
 from passerelle.data.shards import write_shards
@@ -18,14 +20,12 @@ from passerelle.models import build_model
 from passerelle.params_file import load_params
 from passerelle.training.checkpoint import latest_checkpoint, read_checkpoint, save_checkpoint
 from passerelle.training.group import ALONE
-from passerelle.training.loop import Report, train
+from passerelle.training.loop import train
 from small_model import SOURCES, TARGETS
 from source_imports import ROOT
 from stage_process import (
     CORPUS_STAGES,
-    CorpusServer,
     Place,
-    corpus_server,
     place_of,
     write_params,
     write_trained,
@@ -38,7 +38,7 @@ SMALL = {
     "d_ff": 24,
     "precision": "fp32",
     "micro_batch_tokens": 64,
-    "max_steps": 400,
+    "max_steps": 280,
     "warmup_steps": 20,
     "validate_every": 40,
     "average_checkpoints": 1,
@@ -88,25 +88,23 @@ def undisturbed(
     corpus: Path, params: TrainParams, vocab_size: int, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, torch.Tensor]:
     """The last checkpoint's tensors after training in this process, without Ray."""
-    folder = tmp_path_factory.mktemp("undisturbed")
 
-    def report(report: Report) -> None:
-        save_checkpoint(folder, report.step, report.write)
+    def make(folder: Path) -> None:
+        torch.manual_seed(params.training.seed)
+        train(
+            build_model(params.model, vocab_size),
+            open_shards(corpus / "data" / "shards" / "train"),
+            open_shards(corpus / "data" / "shards" / "valid"),
+            params.training,
+            device=torch.device("cpu"),
+            group=ALONE,
+            report=lambda report: save_checkpoint(folder, report.step, report.write),
+            save=lambda step, write: None,
+            stop=lambda: False,
+            progress=lambda progress: None,
+        )
 
-    torch.manual_seed(params.training.seed)
-    train(
-        build_model(params.model, vocab_size),
-        open_shards(corpus / "data" / "shards" / "train"),
-        open_shards(corpus / "data" / "shards" / "valid"),
-        params.training,
-        device=torch.device("cpu"),
-        group=ALONE,
-        report=report,
-        save=lambda step, write: None,
-        stop=lambda: False,
-        progress=lambda progress: None,
-    )
-    latest = latest_checkpoint(folder)
+    latest = latest_checkpoint(made_once(tmp_path_factory, "undisturbed", make))
     assert latest is not None
     return read_checkpoint(latest)[0]
 
@@ -117,14 +115,29 @@ def server() -> Iterator[CorpusServer]:
         yield server
 
 
+@pytest.fixture(autouse=True)
+def _server_goes_on(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Also after a test that failed while it held the server."""
+    yield
+    if "server" in request.fixturenames:
+        request.getfixturevalue("server").may_go_on.set()
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory, server: CorpusServer, empty_store: Path) -> Place:
     """All stages have run, undisturbed."""
-    folder = tmp_path_factory.mktemp("finished")
-    place = place_of(folder, Path(shutil.copy(empty_store, tmp_path_factory.mktemp("store"))))
-    write_params(folder, f"http://127.0.0.1:{server.server_port}/pairs.txt")
-    for stage in CORPUS_STAGES:
-        place.run(stage)
-    write_trained(folder)
-    place.run("evaluate")
-    return place
+    url = f"http://127.0.0.1:{server.server_port}/pairs.txt"
+
+    def make(folder: Path) -> None:
+        place = place_of(folder / "tree", Path(shutil.copy(empty_store, folder)))
+        place.folder.mkdir()
+        write_params(place.folder, url)
+        for stage in CORPUS_STAGES:
+            place.run(stage)
+        write_trained(place.folder)
+        place.run("evaluate")
+
+    made = made_once(tmp_path_factory, "finished", make)
+    folder = Path(shutil.copytree(made, tmp_path_factory.mktemp("finished") / "own"))
+    write_params(folder / "tree", url)  # of this process's own server
+    return place_of(folder / "tree", folder / "mlflow.db")

@@ -7,15 +7,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.error import URLError
 from urllib.request import urlopen
+
+from stage_process import PATIENCE
 
 
 class MlflowServer:
     """Of the database in a folder; it can be started, halted, killed and started again, at one address."""
 
     def __init__(self, folder: Path) -> None:
-        self.port = _free_port()
+        self._reserved = socket.socket()
+        """Keeps the port from all others while no server listens there: bound, but not listening."""
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+        self._reserved.bind(("127.0.0.1", 0))
+        self.port = int(self._reserved.getsockname()[1])
         self.uri = f"http://127.0.0.1:{self.port}"
         self._command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--workers", "1",
                          "--port", str(self.port), "--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}",
@@ -35,12 +40,14 @@ class MlflowServer:
                 cwd=self._folder,
                 start_new_session=True,
             )
+        end = time.monotonic() + PATIENCE
         while True:
             assert self._process.poll() is None, (self._folder / "server.log").read_text()
             try:
-                urlopen(f"{self.uri}/health", timeout=60).close()
+                urlopen(f"{self.uri}/health", timeout=PATIENCE).close()
                 return
-            except (URLError, ConnectionError):
+            except OSError:
+                assert time.monotonic() < end, (self._folder / "server.log").read_text()
                 time.sleep(0.1)
 
     def send_signal(self, number: signal.Signals) -> None:
@@ -50,8 +57,7 @@ class MlflowServer:
                 self._process.wait()
                 self._process = None
 
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    def close(self) -> None:
+        """Kill it, and give its address free."""
+        self.send_signal(signal.SIGKILL)
+        self._reserved.close()

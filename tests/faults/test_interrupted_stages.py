@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from corpus_server import CorpusServer
 from stage_process import (
     STAGES,
-    CorpusServer,
     Place,
     caught,
     contents,

@@ -1,4 +1,4 @@
-"""Training on Ray in this process: a killed worker is replaced, and a fault that would happen again is told.
+"""Training on Ray in this process: a killed worker is replaced, Ctrl-C stops it, a fault that would recur is told.
 
 Each start of Ray takes seconds, so there are few tests here; the parts have tests of their own in tests/training.
 """
@@ -7,27 +7,36 @@ import json
 import os
 import pickle
 import signal
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import ray
 import torch
+from ray import cloudpickle
+from torch import Tensor
 
 from passerelle.config import TrainParams
 from passerelle.evaluation.validation_bleu import validation_bleu
 from passerelle.tracking import Curves
-from passerelle.training.checkpoint import checkpoint_folders, latest_checkpoint, read_checkpoint
+from passerelle.training.checkpoint import (
+    checkpoint_folders,
+    checkpoint_step,
+    latest_checkpoint,
+    read_checkpoint,
+)
+from passerelle.training.group import Bleu, Reduce
 from passerelle.training.ray_train import train_on_ray
-from stage_process import until
-from training_stage import assert_same_weights, workers_of
+from passerelle.training.stopping import is_stop_asked
+from training_stage import assert_same_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries below Ray and MLflow warn of one another
 
-STEPS = list(range(10, 401, 10))
+STEPS = list(range(10, 281, 10))
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +58,38 @@ def test_curves_that_have_been_sent_travel_to_new_workers(
     again([{"step": 20, "learning_rate": 0.1, "tokens_per_second": 1.0}], False)
 
 
-def kill_a_worker_after(checkpoint: Path) -> None:
-    """SIGKILL to one of this process's Ray workers, once the checkpoint is there."""
-    until(checkpoint.is_dir)
-    workers_of(psutil.Process())[0].send_signal(signal.SIGKILL)
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # Ray's processes cannot import this file
 
 
-def test_a_killed_worker_is_replaced_and_nothing_is_lost(
+@dataclass(frozen=True)
+class DisturbingBleu:
+    """BLEU of validations. Worker 1 is killed in the one after step 40; in that after 80 the driver is interrupted."""
+
+    bleu: Bleu
+    run_folder: Path
+    driver: int
+
+    def on(
+        self, device: torch.device, *, rank: int, num_workers: int, reduce: Reduce
+    ) -> Callable[[Mapping[str, Tensor]], float]:
+        measure = self.bleu.on(device, rank=rank, num_workers=num_workers, reduce=reduce)
+        killed = self.run_folder.parent / "a worker was killed"
+
+        def bleu(parameters: Mapping[str, Tensor]) -> float:
+            steps = [checkpoint_step(folder) for folder in checkpoint_folders(self.run_folder)]
+            if rank == 1 and steps == [40] and not killed.exists():
+                killed.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            if rank == 1 and max(steps, default=0) == 80:
+                os.kill(self.driver, signal.SIGINT)
+                while not is_stop_asked(self.run_folder):
+                    time.sleep(0.05)
+            return measure(parameters)
+
+        return bleu
+
+
+def test_a_killed_worker_is_replaced_and_an_interrupted_run_goes_on_and_nothing_is_lost(
     cluster: None,
     corpus: Path,
     params: TrainParams,
@@ -71,25 +105,31 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost(
             file.write(json.dumps([[row["step"] for row in rows], is_last]) + "\n")
 
     run_folder.mkdir(parents=True)
-    killer = threading.Thread(target=kill_a_worker_after, args=(run_folder / "step-0000040",))
-    killer.start()
+    bleu = validation_bleu(
+        params, corpus / "data" / "prepared" / "valid.parquet", corpus / "data" / "tokenizer"
+    )
+    assert bleu is not None
     arguments: dict[str, Any] = {
         "shards": corpus / "data" / "shards",
         "vocab_size": vocab_size,
         "run_folder": run_folder,
         "on_rows": on_rows,
-        "bleu": validation_bleu(
-            params, corpus / "data" / "prepared" / "valid.parquet", corpus / "data" / "tokenizer"
-        ),
+        "bleu": DisturbingBleu(bleu, run_folder, os.getpid()),
     }
-    train_on_ray(params, **arguments)
-    killer.join()
+    with pytest.raises(SystemExit, match="130"):
+        train_on_ray(params, **arguments)
     output, errors = capfd.readouterr()
     assert "; starting again from the last checkpoint (1 of 3 times)" in output
+    assert "stopping after this step; Ctrl-C again stops now\n" in output
+    assert output.endswith(
+        "stopped at step 121, last checkpoint at step 121; run `dvc repro` again to continue\n"
+    )
     assert errors == ""
     assert output.count("validation at step 40:") == 1  # what was done is not done again
+    train_on_ray(params, **arguments)
+    assert "on 2 CPU workers, going on from step 121\n" in capfd.readouterr().out
     latest = latest_checkpoint(run_folder)
-    assert latest == run_folder / "step-0000400"
+    assert latest == run_folder / "step-0000280"
     tensors, facts = read_checkpoint(latest)
     assert_same_weights(tensors, undisturbed)
     assert [row["step"] for row in facts["history"]] == STEPS

@@ -2,7 +2,6 @@
 
 import base64
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -154,7 +153,7 @@ def test_the_password_of_an_mlflow_server_is_nowhere(finished: Place, store: Pat
         )
         assert "nothing to send" in sync  # evaluate has sent it
     finally:
-        server.send_signal(signal.SIGKILL)
+        server.close()
     assert list(store.parent.glob("mlartifacts/*/*/artifacts/evaluation/report.html"))
     assert list(store.parent.glob("mlartifacts/*/*/artifacts/plots/training.csv"))
     assert list(store.parent.glob("mlartifacts/*/models/*/artifacts/MLmodel"))

@@ -7,18 +7,21 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from corpus_server import CorpusServer
 from passerelle.config import TrainParams
 from passerelle.data.tokenizer import load_tokenizer
 from passerelle.params_file import load_params
 from passerelle.run_folder import lock_run
 from passerelle.training.fingerprint import run_fingerprint
 from source_imports import ROOT
-from stage_process import CorpusServer, Place, contents, is_at_work, left_over, processes, until
+from stage_process import Place, contents, is_at_work, left_over, processes, send, until
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries below MLflow warn of one another
 REPRO = (sys.executable, "-m", "dvc", "repro", "fetch")
@@ -35,8 +38,10 @@ def project(finished: Place, tmp_path: Path) -> Place:
     return place
 
 
-def repro(place: Place) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def repro(place: Place) -> Iterator[subprocess.Popen[str]]:
+    """DVC at work; what still runs at the end is killed, since it may wait for the server."""
+    with subprocess.Popen(
         REPRO,
         cwd=place.folder,
         env=place.environment,
@@ -44,7 +49,12 @@ def repro(place: Place) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                send(signal.SIGKILL, process)
 
 
 def test_a_second_repro_is_told_of_the_first_and_a_killed_one_leaves_no_stage_at_work(

@@ -4,15 +4,20 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import psutil
 import torch
 from mlflow import MlflowClient
 
 from passerelle.tracking import num_unsent
-from source_imports import ROOT
+from passerelle.training.attendance import read_mark
+from passerelle.training.checkpoint import checkpoint_name
+from stage_process import PATIENCE
 
 
 def environment_of(state: Path) -> dict[str, str]:
@@ -24,15 +29,20 @@ def environment_of(state: Path) -> dict[str, str]:
     }
 
 
-def start_training(corpus: Path, state: Path, num_workers: int, **more: str) -> subprocess.Popen[str]:
-    """state: where runs and MLflow's database are."""
+@contextmanager
+def training(corpus: Path, state: Path, num_workers: int, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """The stage at work, which can be held (`hold`); state: where runs and MLflow's database are.
+
+    It is killed where it still runs at the end or after twice PATIENCE, so that no test waits for ever.
+    """
     environment = environment_of(state) | {
         "PASSERELLE_NUM_WORKERS": str(num_workers),
+        "PASSERELLE_GRACE_SECONDS": str(PATIENCE),
         "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",
         **more,
     }
-    return subprocess.Popen(
-        [sys.executable, str(ROOT / "pipeline" / "train.py")],
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("held_stage.py"))],
         cwd=corpus,
         env=environment,
         stdout=subprocess.PIPE,
@@ -42,6 +52,24 @@ def start_training(corpus: Path, state: Path, num_workers: int, **more: str) -> 
         # a test run in the background has it ignored, and a child inherits that
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
+    timer = Timer(2 * PATIENCE, process.kill)
+    timer.start()
+    try:
+        yield process
+    finally:
+        timer.cancel()
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def hold(state: Path, step: int) -> Path:
+    """From now on all workers wait in the validation after this step's, until the file that is given is removed."""
+    path = state / "holds" / checkpoint_name(step)
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    return path
 
 
 def read_until(process: subprocess.Popen[str], text: str) -> str:
@@ -55,13 +83,23 @@ def read_until(process: subprocess.Popen[str], text: str) -> str:
     raise AssertionError(f"it ended without {text!r}: {said}")
 
 
-def workers_of(process: psutil.Process) -> list[psutil.Process]:
-    """The training workers below a process."""
-    return [one for one in process.children(recursive=True) if "RayTrainWorker" in " ".join(one.cmdline())]
+def worker(state: Path, rank: int) -> psutil.Process:
+    """The process of a worker that is at work."""
+    mark = read_mark(run_folder_of(state), rank)
+    assert mark is not None
+    return psutil.Process(mark.process)
 
 
 def left_behind(state: Path) -> list[psutil.Process]:
-    """Processes that a stage with this state has started and that still run."""
+    """Processes that a stage with this state has started and that still run, after time enough to end."""
+    end = time.monotonic() + PATIENCE
+    while (found := at_work(state)) and time.monotonic() < end:
+        psutil.wait_procs(found, timeout=1)
+    return found
+
+
+def at_work(state: Path) -> list[psutil.Process]:
+    """Processes that a stage with this state has started."""
     found = []
     for process in psutil.process_iter(["environ", "status"]):
         is_of_it = (process.info["environ"] or {}).get("PASSERELLE_RUNS") == str(state / "runs")

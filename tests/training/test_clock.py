@@ -127,7 +127,7 @@ def test_a_late_worker_is_found(tmp_path: Path, broken_clock: None) -> None:
 def test_the_grace_time_ends(tmp_path: Path, broken_clock: None) -> None:
     Attendance(tmp_path, 0, 1, 3600.0)
     release = threading.Event()
-    thread = threading.Thread(target=release.wait)
+    thread = threading.Thread(target=release.wait, daemon=True)
     thread.start()
     with Stopping(tmp_path, 0.01) as stopping:
         os.kill(os.getpid(), signal.SIGTERM)

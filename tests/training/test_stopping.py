@@ -29,9 +29,11 @@ def training(work: threading.Event) -> Iterator[threading.Thread]:
     """A thread that stands for training, and ends with the event."""
     thread = threading.Thread(target=work.wait)
     thread.start()
-    yield thread
-    work.set()
-    thread.join()
+    try:
+        yield thread
+    finally:
+        work.set()
+        thread.join()
 
 
 def send(number: int) -> None:
