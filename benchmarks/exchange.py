@@ -12,6 +12,7 @@ Takes params.yaml and real shards; what `scaling_model.py` predicts from. --only
 
 import argparse
 import json
+import os
 import random
 import statistics
 import sys
@@ -34,6 +35,7 @@ from passerelle.models import build_model
 from passerelle.params_file import load_params
 from passerelle.training.batches import planned_steps, step_batches
 from passerelle.training.group import Group
+from passerelle.training.job import COMPUTING
 from passerelle.training.master import Master, copy_to_model, make_master
 from passerelle.training.precision import compute_dtype
 from passerelle.training.step import batch_sums, train_step
@@ -55,6 +57,7 @@ def in_processes(num_workers: int, part: Callable[..., Any], *arguments: Any) ->
 def _process(
     rank: int, num_workers: int, folder: str, part: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> None:
+    os.environ.update(COMPUTING)
     torch.set_num_threads(1)
     distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=num_workers

@@ -8,6 +8,7 @@ processes of its own over gloo, so that a drift of the machine's speed meets bot
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from passerelle.models import build_model
 from passerelle.params_file import load_params
 from passerelle.training.batches import planned_steps, step_batches
 from passerelle.training.group import ALONE, Group
+from passerelle.training.job import COMPUTING
 from passerelle.training.master import copy_to_model, make_master
 from passerelle.training.precision import compute_dtype
 from passerelle.training.step import train_step
@@ -37,6 +39,7 @@ VOCAB_SIZE = 8000
 
 def worker(rank: int, num_workers: int, threads: int, shards: str, num_steps: int, folder: str) -> None:
     """Train from the beginning; worker 0 writes tokens per second of the steps after the warm-up."""
+    os.environ.update(COMPUTING)
     torch.set_num_threads(threads)
     distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=num_workers

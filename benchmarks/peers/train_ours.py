@@ -9,6 +9,7 @@ Reads shards, plans and makes batches as the stage `train` does, all within the 
 import argparse
 import json
 import math
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -37,6 +38,7 @@ from passerelle.models import Model, build_model
 from passerelle.params_file import load_params
 from passerelle.training.batches import planned_steps, step_batches
 from passerelle.training.group import ALONE, Group
+from passerelle.training.job import COMPUTING
 from passerelle.training.master import copy_to_model, make_master
 from passerelle.training.precision import compute_dtype
 from passerelle.training.step import train_step
@@ -91,6 +93,7 @@ def flops_of_step(pairs: SentencePairs, micro_batches: list[NDArray[np.int64]]) 
 def worker(rank: int, folder: str, arguments: argparse.Namespace) -> None:
     """One of the processes that train together; the first writes what it measured."""
     num_workers = arguments.workers
+    os.environ.update(COMPUTING)
     torch.set_num_threads(arguments.threads // num_workers)
     distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=num_workers

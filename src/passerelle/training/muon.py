@@ -86,7 +86,8 @@ def orthogonalised(matrices: Tensor) -> Tensor:
     a, b, c = COEFFICIENTS
     for _ in range(NUM_ITERATIONS):
         gram = x @ x.mT
-        x = a * x + (b * gram + c * gram @ gram) @ x
+        polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)  # (b + c gram) gram
+        x = torch.baddbmm(x, polynomial, x, beta=a)
     return x.mT if is_tall else x
 
 
