@@ -88,7 +88,7 @@ def _micro_batches(
             target_lengths = np.concatenate([target for _, target in lengths])
             width = int(source_lengths.max()) + 1
             kinds = target_lengths.astype(np.int64) * width + source_lengths
-            kinds = kinds.astype(np.min_scalar_type(kinds.max()))  # 16 bits sort in 0.7 of the time
+            kinds = kinds.astype(np.min_scalar_type(kinds.max()))  # numpy sorts 16 bits by radix
             ties = generator.random(len(kinds))
             cuts = _cut(kinds, width, budget, most or len(kinds))
             numbers = generator.permutation(len(cuts) - 1)

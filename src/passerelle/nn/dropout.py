@@ -1,8 +1,8 @@
 """Dropout whose masks are cheap on a CPU.
 
-To draw a mask took 12 % of a training step. So a pool of mask values is drawn once in a process, and a mask is a
-piece of it, which begins at a random place: its values are independent of one another, and those of two masks nearly
-always. On a GPU torch's own dropout is used.
+To draw masks took 7 % of a training step, 3.6 ms for a million values. So a pool of mask values is drawn once in a
+process, and a mask is a piece of it, which begins at a random place: its values are independent of one another, and
+those of two masks nearly always. On a GPU torch's own dropout is used.
 """
 
 from functools import cache

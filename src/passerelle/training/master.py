@@ -101,19 +101,14 @@ def master_tensors(master: Master) -> dict[str, Tensor]:
     return tensors
 
 
-def add_gradient(master: Master, model: nn.Module, *, is_first: bool) -> None:
-    """Add the model's gradient to the master's, and clear it in the model.
-
-    The first of a step takes the place of what is there: a pass over memory less, 5 % of a step of 1,024 tokens.
-    """
+def add_gradient(master: Master, model: nn.Module) -> None:
+    """Add the model's gradient to the master's, and clear it in the model."""
     for name, parameter in model.named_parameters():
-        total = master.parameters[name].grad
-        assert total is not None
-        if is_first:
-            total.zero_() if parameter.grad is None else total.copy_(parameter.grad)
-        elif parameter.grad is not None:
+        if parameter.grad is not None:
+            total = master.parameters[name].grad
+            assert total is not None
             total.add_(parameter.grad)
-        parameter.grad = None
+            parameter.grad = None
 
 
 def copy_to_model(master: Master, model: nn.Module) -> None:

@@ -86,19 +86,19 @@ def train_step(
 ) -> StepResult:
     """Move the master weights once, by the gradient of this worker's numbered micro-batches and all others'.
 
-    Each has at least one. Dropout masks are keyed by (seed, step, number of the micro-batch), not by worker. Where
-    loss or gradient is not finite, in whichever worker, all workers skip the step: weights and optimisers stay as they
-    were, to the bit. wants_stop: whether this worker asks to stop; all learn of it with the gradient. A GPU is waited
-    for when the result is read.
+    Dropout masks are keyed by (seed, step, number of the micro-batch), not by worker. Where loss or gradient is not
+    finite, in whichever worker, all workers skip the step: weights and optimisers stay as they were, to the bit.
+    wants_stop: whether this worker asks to stop; all learn of it with the gradient. A GPU is waited for when the
+    result is read.
     """
     model.train()
-    master.sums.zero_()
+    master.exchanged.zero_()
     master.sums[3] = float(wants_stop)
-    for place, (number, batch) in enumerate(batches):
+    for number, batch in batches:
         torch.manual_seed(dropout_seed(config.seed, step, number))
         loss, nll = batch_sums(model, batch, config.label_smoothing)
         loss.backward()
-        add_gradient(master, model, is_first=place == 0)
+        add_gradient(master, model)
         master.sums[0] += loss.detach()
         master.sums[1] += nll
         master.sums[2] += batch.num_tokens
@@ -112,7 +112,9 @@ def train_step(
     if config.clip_norm is not None:
         scale = scale * (config.clip_norm / norm).clamp_max(1.0)
     master.gradient.mul_(scale)
-    if master.gradient.is_cuda or is_skipped:  # on a CPU it is as long as AdamW, and hardly ever needed
+    if (
+        master.gradient.is_cuda or is_skipped
+    ):  # on a CPU it takes longer than AdamW, and is hardly ever needed
         master.gradient.masked_fill_(is_skipped, 0.0)
     _move(model, master, rate, config, group, is_skipped)
     return result
