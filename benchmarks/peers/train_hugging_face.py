@@ -1,24 +1,19 @@
 """Training speed of Hugging Face's MarianMTModel in a plain loop."""
 
-import torch
-from torch import nn
-from torch.nn import functional
+from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 from workload import (
-    BETAS,
     BOS,
     D_FF,
     D_MODEL,
     DROPOUT,
     EOS,
-    LABEL_SMOOTHING,
-    LEARNING_RATE,
     NUM_HEADS,
     NUM_LAYERS,
     PAD,
     VOCAB_SIZE,
-    autocast,
     read_arguments,
+    train_plainly,
 )
 
 
@@ -52,26 +47,12 @@ def main() -> None:
     """Train, and print the measurement."""
     arguments, batches, stopwatch = read_arguments()
     model = build_model(arguments.attention)
-    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=BETAS, fused=True)
-    for source, target in stopwatch.over(batches):
-        optimizer.zero_grad()
-        with autocast(arguments.precision):
-            logits = model(
-                input_ids=source,
-                attention_mask=(source != PAD).long(),
-                decoder_input_ids=target[:, :-1],
-                use_cache=False,
-            ).logits
-            loss = functional.cross_entropy(
-                logits.flatten(0, 1),
-                target[:, 1:].flatten(),
-                ignore_index=PAD,
-                label_smoothing=LABEL_SMOOTHING,
-            )
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-    stopwatch.report(model)
+
+    def logits_of(source: Tensor, target: Tensor) -> Tensor:
+        mask = (source != PAD).long()
+        return model(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
+
+    train_plainly(model, logits_of, arguments.precision, batches, stopwatch)
 
 
 if __name__ == "__main__":

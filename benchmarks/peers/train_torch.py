@@ -4,20 +4,16 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from workload import (
-    BETAS,
     D_FF,
     D_MODEL,
     DROPOUT,
-    LABEL_SMOOTHING,
-    LEARNING_RATE,
     NUM_HEADS,
     NUM_LAYERS,
     PAD,
     VOCAB_SIZE,
-    autocast,
     read_arguments,
+    train_plainly,
 )
 
 LONGEST = 256
@@ -65,21 +61,7 @@ def main() -> None:
     """Train, and print the measurement."""
     arguments, batches, stopwatch = read_arguments()
     model = Translator().train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=BETAS, fused=True)
-    for source, target in stopwatch.over(batches):
-        optimizer.zero_grad()
-        with autocast(arguments.precision):
-            logits = model(source, target[:, :-1])
-            loss = functional.cross_entropy(
-                logits.flatten(0, 1),
-                target[:, 1:].flatten(),
-                ignore_index=PAD,
-                label_smoothing=LABEL_SMOOTHING,
-            )
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-    stopwatch.report(model)
+    train_plainly(model, model, arguments.precision, batches, stopwatch)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,13 @@ import argparse
 import itertools
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 D_MODEL, NUM_HEADS, NUM_LAYERS, D_FF, VOCAB_SIZE = 256, 4, 3, 1024, 8000
 DROPOUT = LABEL_SMOOTHING = 0.1
@@ -75,9 +76,31 @@ def read_arguments() -> tuple[argparse.Namespace, list[Batch], Stopwatch]:
     return arguments, torch.load(arguments.batches, weights_only=True), Stopwatch(arguments.seconds)
 
 
-def autocast(precision: str) -> torch.autocast:
-    """bfloat16 where it is asked for, as torch's own mixed precision does it."""
-    return torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
+def train_plainly(
+    model: nn.Module,
+    logits_of: Callable[[Tensor, Tensor], Tensor],
+    precision: str,
+    batches: Iterable[Batch],
+    stopwatch: Stopwatch,
+) -> None:
+    """The loop of the tutorials, with torch's fused Adam; prints the measurement.
+
+    logits_of: source (B, S), target (B, T) -> (B, T, V). bf16 is torch's own mixed precision.
+    """
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=BETAS, fused=True)
+    for source, target in stopwatch.over(batches):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            loss = functional.cross_entropy(
+                logits_of(source, target[:, :-1]).flatten(0, 1),
+                target[:, 1:].flatten(),
+                ignore_index=PAD,
+                label_smoothing=LABEL_SMOOTHING,
+            )
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    stopwatch.report(model)
 
 
 def vocabulary() -> list[str]:
