@@ -50,6 +50,22 @@ def test_bf16_loss_is_within_bf16_of_the_exact_one() -> None:
     torch.testing.assert_close(hidden.grad.double(), hidden64.grad, rtol=2e-2, atol=2e-2)
 
 
+def test_sixteen_chunks_leave_the_bf16_gradient_of_the_weight_exact_to_a_hundredth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(loss_module.CHUNK_TOKENS, "cpu", 20)
+    torch.manual_seed(0)
+    hidden, target = torch.randn(320, 16).bfloat16(), torch.randint(50, (320,))
+    weight = (torch.randn(50, 16) / 4).bfloat16().requires_grad_()
+    smoothed_cross_entropy(hidden, weight, target, 0.1)[0].backward()
+    weight64 = weight.detach().double().requires_grad_()
+    functional.cross_entropy(
+        hidden.double() @ weight64.t(), target, reduction="sum", label_smoothing=0.1
+    ).backward()
+    error = (weight.grad.double() - weight64.grad).norm() / weight64.grad.norm()
+    assert error < 0.01, float(error)
+
+
 def test_the_sums_without_gradient_are_the_same() -> None:
     torch.manual_seed(0)
     hidden, weight, target = torch.randn(N, D), torch.randn(V, D, requires_grad=True), torch.randint(V, (N,))

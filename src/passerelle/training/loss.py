@@ -15,7 +15,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     """Computes gradients in the forward pass, chunk by chunk, so that each chunk's logits are used while hot.
 
     One pass over a chunk's V columns: the softmax. The gradient of the logits is softmax - (1 - smoothing) * onehot
-    - smoothing / V; its last part, the same in every row and column, joins the products as a vector.
+    - smoothing / V; its last part, the same in every row and column, joins the products as a vector. Gradients of the
+    weight are added up by the products themselves: to add them in float32 took 12 % of the loss's time. In bfloat16
+    16 chunks leave an error of 0.5 %, where one leaves 0.2 %.
     """
 
     @staticmethod
@@ -28,8 +30,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         uniform = (-smoothing / vocab_size * weight_sum).to(weight.dtype)
         nll_sum, label_sum = torch.zeros(2, device=hidden.device)
         hidden_gradient = torch.empty_like(hidden)
-        weight_gradient = torch.outer(weight.new_ones(vocab_size, dtype=torch.float32), hidden_sum)
-        weight_gradient *= -smoothing / vocab_size
+        label_free = (-smoothing / vocab_size * hidden_sum).to(weight.dtype)
+        weight_gradient = label_free.repeat(vocab_size, 1)
         chunk_size = CHUNK_TOKENS[hidden.device.type]
         for start in range(0, hidden.size(0), chunk_size):
             chunk = hidden[start : start + chunk_size]
@@ -41,8 +43,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             nll_sum += _nll(of_labels)
             gradient[labels] = of_labels - (1.0 - smoothing)  # scatter_ would copy it all, twice
             torch.addmm(uniform, gradient, weight, out=hidden_gradient[start : start + chunk_size])
-            weight_gradient += gradient.t() @ chunk
-        ctx.save_for_backward(hidden_gradient, weight_gradient.to(weight.dtype))
+            weight_gradient.addmm_(gradient.t(), chunk)
+        ctx.save_for_backward(hidden_gradient, weight_gradient)
         ctx.mark_non_differentiable(nll_sum)
         # The sum over all logits needs none of them: that over tokens and words is a product of two sums.
         mean_logit_sum = hidden_sum.dot(weight_sum) / vocab_size
