@@ -1,6 +1,9 @@
 """The optimiser step against plain torch on one big batch, and what must not change it."""
 
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +26,7 @@ def batches(*parts: range) -> list[tuple[int, Batch]]:
 
 
 def step(
-    parts: list[tuple[int, Batch]], dropout: float = 0.0, **changes: float
+    parts: list[tuple[int, Batch]], dropout: float = 0.0, **changes: float | str
 ) -> tuple[StepResult, torch.Tensor]:
     config = tiny_config(**changes)
     model = tiny_model(dropout)
@@ -54,6 +57,21 @@ def test_a_step_equals_torch_adamw_on_the_mean_loss_of_all_tokens() -> None:
     assert result.num_tokens == batch.num_tokens
     # Adam divides by the gradient's size: where that is near 0, float32 decides the sign
     assert ((weights.double() - expected).abs() < 1e-5).double().mean() > 0.99
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_a_step_does_not_load_torchs_compiler(optimizer: str) -> None:
+    """It takes seconds, in each worker; so does the constructor of any optimiser of torch."""
+    code = (
+        "import sys, test_step; "
+        f"test_step.step(test_step.batches(range(9)), optimizer={optimizer!r}); "
+        "print('torch._dynamo' in sys.modules)"
+    )
+    folder = Path(__file__).parent
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.split() == ["False"]
 
 
 def test_the_cut_into_micro_batches_does_not_change_the_step() -> None:

@@ -5,13 +5,13 @@ parameters and gradients are kept in float32, in one flat vector each. One vecto
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from passerelle.config import TrainingConfig
 from passerelle.nn.model import Seq2Seq
+from passerelle.training.adam import Adam, make_adam
 from passerelle.training.muon import Muon, make_muon
 
 NUM_SUMS = 4
@@ -26,7 +26,7 @@ class Master:
     parameters: dict[str, nn.Parameter]
     exchanged: Tensor
     """Flat gradient (P,), then NUM_SUMS sums; workers add theirs up."""
-    optimizer: torch.optim.AdamW
+    adam: Adam
     """Of the parameters that Muon does not move."""
     muon: Muon | None
 
@@ -42,10 +42,10 @@ class Master:
 
 
 def make_master(model: nn.Module, config: TrainingConfig) -> Master:
-    """Float32 copies of the model's parameters, and their optimisers: AdamW (Loshchilov & Hutter 2019), and Muon.
+    """Float32 copies of the model's parameters, and their optimisers: AdamW and Muon.
 
-    Muon, where the configuration asks for it, moves the matrices but for embeddings and output layer. Weight
-    decay applies to matrices, not to biases and norms. Call before the model changes its precision.
+    Muon, where the configuration asks for it, moves the matrices but for embeddings and output layer. Call before
+    the model changes its precision.
     """
     parameters = {
         name: nn.Parameter(value.detach().float().clone()) for name, value in model.named_parameters()
@@ -56,25 +56,8 @@ def make_master(model: nn.Module, config: TrainingConfig) -> Master:
     for parameter, gradient in zip(parameters.values(), gradients, strict=True):
         parameter.grad = gradient.view_as(parameter)
     moved = _inner_matrices(model, parameters) if config.optimizer == "muon" else {}
-    others = [parameter for name, parameter in parameters.items() if name not in moved]
-    matrices = [parameter for parameter in others if parameter.dim() > 1]
-    vectors = [parameter for parameter in others if parameter.dim() <= 1]
-    groups: list[dict[str, Any]] = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(
-        groups,
-        lr=config.learning_rate,
-        betas=(config.beta1, config.beta2),
-        eps=1e-9,
-        weight_decay=config.weight_decay,
-        fused=True,
-    )
-    for parameter in others:  # what Adam itself makes at its first step; so it is in every checkpoint
-        optimizer.state[parameter] = {
-            "step": torch.zeros((), device=parameter.device),
-            "exp_avg": torch.zeros_like(parameter.detach()),
-            "exp_avg_sq": torch.zeros_like(parameter.detach()),
-        }
-    return Master(parameters, exchanged, optimizer, make_muon(moved) if moved else None)
+    others = {name: parameter for name, parameter in parameters.items() if name not in moved}
+    return Master(parameters, exchanged, make_adam(others), make_muon(moved) if moved else None)
 
 
 def _inner_matrices(model: nn.Module, parameters: dict[str, nn.Parameter]) -> dict[str, nn.Parameter]:
@@ -92,12 +75,12 @@ def _inner_matrices(model: nn.Module, parameters: dict[str, nn.Parameter]) -> di
 def master_tensors(master: Master) -> dict[str, Tensor]:
     """All that a checkpoint keeps, not copied: `model.<parameter>` and `optimizer.<what>.<parameter>`."""
     tensors = {f"model.{name}": parameter.detach() for name, parameter in master.parameters.items()}
-    for name, parameter in master.parameters.items():
-        for what, moment in master.optimizer.state.get(parameter, {}).items():
-            tensors[f"optimizer.{what}.{name}"] = moment
+    adam = master.adam
+    remembered = {"step": adam.step, "exp_avg": adam.exp_avg, "exp_avg_sq": adam.exp_avg_sq}
     if master.muon is not None:
-        for name, momentum in master.muon.momentum.items():
-            tensors[f"optimizer.momentum.{name}"] = momentum
+        remembered["momentum"] = master.muon.momentum
+    for what, values in remembered.items():
+        tensors |= {f"optimizer.{what}.{name}": value for name, value in values.items()}
     return tensors
 
 

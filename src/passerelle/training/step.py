@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from passerelle.config import TrainingConfig
 from passerelle.data.batch import Batch
 from passerelle.nn.model import Seq2Seq
+from passerelle.training.adam import adam_step
 from passerelle.training.group import Group
 from passerelle.training.loss import smoothed_cross_entropy
 from passerelle.training.master import Master, add_gradient, copy_to_model
@@ -124,10 +125,14 @@ def _move(
     model: nn.Module, master: Master, rate: float, config: TrainingConfig, group: Group, is_skipped: Tensor
 ) -> None:
     """Let the optimisers move the master weights by the gradient, and give them to the model."""
-    for parameters in master.optimizer.param_groups:
-        parameters["lr"] = rate
-    master.optimizer.found_inf = is_skipped.float()  # type: ignore[attr-defined]  # as GradScaler tells it
-    master.optimizer.step()
+    adam_step(
+        master.adam,
+        rate=rate,
+        beta1=config.beta1,
+        beta2=config.beta2,
+        weight_decay=config.weight_decay,
+        is_skipped=is_skipped,
+    )
     if master.muon is not None:
         muon_step(
             master.muon,
