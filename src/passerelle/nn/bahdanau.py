@@ -20,6 +20,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from passerelle.nn.additive import AdditiveAttention
 from passerelle.nn.attention import DotProductAttention
 from passerelle.nn.dropout import Dropout
+from passerelle.nn.embedding import Embedding
 
 CellKind = Literal["gru", "lstm"]
 Alignment = Literal["additive", "dot"]
@@ -84,9 +85,9 @@ class Bahdanau(nn.Module):
                 f"hidden_width={hidden_width}, but is {embedding_width}"
             )
         self.scale = math.sqrt(embedding_width)
-        self.source_embedding = nn.Embedding(vocab_size, embedding_width)
+        self.source_embedding = Embedding(vocab_size, embedding_width)
         self.target_embedding = (
-            self.source_embedding if share_embeddings else nn.Embedding(vocab_size, embedding_width)
+            self.source_embedding if share_embeddings else Embedding(vocab_size, embedding_width)
         )
         self.dropout = Dropout(dropout)
         recurrent_layers, recurrent_cell = _torch_classes(cell)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from passerelle.nn.dropout import Dropout
+from passerelle.nn.embedding import Embedding
 from passerelle.nn.masking import causal_mask
 from passerelle.nn.multi_head import MultiHeadAttention, Scoring
 from passerelle.nn.positions import PositionKind, build_positions
@@ -148,10 +149,8 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         self.scale = math.sqrt(d_model)
-        self.source_embedding = nn.Embedding(vocab_size, d_model)
-        self.target_embedding = (
-            self.source_embedding if share_embeddings else nn.Embedding(vocab_size, d_model)
-        )
+        self.source_embedding = Embedding(vocab_size, d_model)
+        self.target_embedding = self.source_embedding if share_embeddings else Embedding(vocab_size, d_model)
         self.positions = build_positions(positions, d_model)
         self.dropout = Dropout(dropout)
         layer = (d_model, num_heads, d_ff, dropout, norm_first, attention)
