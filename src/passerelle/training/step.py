@@ -148,12 +148,11 @@ def _move(
 def validation_loss(model: nn.Module, batches: Iterable[Batch], group: Group, device: torch.device) -> float:
     """Negative log-likelihood in nats a target token, over all workers' batches, without dropout."""
     model.eval()
-    sums = torch.zeros(2, dtype=torch.float64)
+    sums = torch.zeros(2, dtype=torch.float64, device=device)
     with torch.inference_mode():
         for batch in batches:
-            sums[0] += batch_sums(model, batch, 0.0)[1].item()
+            sums[0] += batch_sums(model, batch, 0.0)[1]
             sums[1] += batch.num_tokens
-    sums = sums.to(device)
     group.reduce(sums)
     return (sums[0] / sums[1]).item()
 
