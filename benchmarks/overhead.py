@@ -1,12 +1,13 @@
 """What Ray, MLflow, checkpoints and validation cost a training run, beside its steps.
 
-    python benchmarks/overhead.py [--steps 1800] [--output benchmarks/results/overhead.json]
+    python benchmarks/overhead.py [--steps 1800] [--set KEY=VALUE ...] [--output benchmarks/results/overhead.json]
 
 Runs the stage `train` for real, after the stage `shards`: Ray Train, its usual workers, MLflow in a new database,
 validation with BLEU and a checkpoint as often as params.yaml says; in a temporary folder, and shortened to --steps (a
 multiple of validate_every keeps the proportion). The stage runs a copy of the source in which each function of CALLS
 notes when it began and ended; that takes microseconds a step. All seconds are those of worker 0, whose steps end with
-the others'. A plain loop of the same steps in as many processes (`workers.py`) runs before and after it.
+the others'. A plain loop of the same steps in as many processes (`workers.py`) runs before and after it. --set changes
+params.yaml: `--set d_model=256 d_ff=1024 optimizer=adam` makes the model that training_speed.py compares.
 
 Start-up: from the start of the process to the first step. Wall: from there to the end of the process. Overhead: what
 of the wall is not within steps. Beside them: work in threads that nothing waits for.
@@ -22,7 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,17 +103,17 @@ def timed_copy(folder: Path) -> None:
         file.write(f"\n{BLEU}")
 
 
-def shortened(text: str, num_steps: int) -> str:
-    """The params file with so many steps, and a warm-up that is over before."""
-    text = re.sub(r"(?m)^(  max_steps:) \d+", rf"\1 {num_steps}", text)
-    found = re.search(r"(?m)^  warmup_steps: (\d+)", text)
-    assert found is not None
-    return text.replace(found[0], f"  warmup_steps: {min(int(found[1]), num_steps // 2)}")
+def changed(text: str, changes: Mapping[str, str]) -> str:
+    """The params file with other values of keys whose names stand in it once."""
+    for key, value in changes.items():
+        text, number = re.subn(rf"(?m)^(  {key}:) \S+", rf"\1 {value}", text)
+        if number != 1:
+            raise SystemExit(f"--set {key}: params.yaml has {number} keys of this name, and must have one")
+    return text
 
 
-def run_stage(folder: Path, num_steps: int) -> tuple[float, float, list[Call]]:
+def run_stage(folder: Path) -> tuple[float, float, list[Call]]:
     """Run the stage in the folder; when its process began and ended, and the calls noted, in the order of their end."""
-    (folder / "params.yaml").write_text(shortened((ROOT / "params.yaml").read_text(), num_steps))
     (folder / "data").symlink_to(ROOT / "data")
     timed_copy(folder / "src")
     environment = os.environ | {
@@ -200,17 +202,23 @@ def main() -> None:
     )
     parser.add_argument("--steps", type=int, default=1800)
     parser.add_argument("--plain-steps", type=int, default=40)
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", dest="changes")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
+    changes = dict(change.split("=", 1) for change in arguments.changes)
+    steps = {"max_steps": str(arguments.steps), "warmup_steps": str(min(400, arguments.steps // 2))}
     shards = str(ROOT / "data/shards/train")
-    plain = [measure(SETTING, shards, arguments.plain_steps)]
-    with tempfile.TemporaryDirectory() as folder:
-        began, ended, calls = run_stage(Path(folder), arguments.steps)
-    plain.append(measure(SETTING, shards, arguments.plain_steps))
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        text = (ROOT / "params.yaml").read_text()
+        Path("params.yaml").write_text(changed(text, steps | changes))
+        plain = [measure(SETTING, shards, arguments.plain_steps)]
+        began, ended, calls = run_stage(Path(folder))
+        plain.append(measure(SETTING, shards, arguments.plain_steps))
     tags = identity(ROOT)
     kept = ("machine.", "version.torch", "version.ray", "version.mlflow", "git.")
     result = {
         "machine": {key: tags[key] for key in tags if key.startswith(kept)},
+        "params.yaml, changed": steps | changes,
         **parts(began, ended, calls),
         "tokens per second": rates(calls, plain),
     }
