@@ -11,29 +11,15 @@ from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from passerelle.nn.dropout import Dropout
 from passerelle.nn.embedding import Embedding
+from passerelle.nn.feed_forward import FeedForward
 from passerelle.nn.masking import causal_mask
 from passerelle.nn.multi_head import MultiHeadAttention, Scoring
 from passerelle.nn.positions import PositionKind, build_positions
 from passerelle.nn.sharing import Sharing
 from passerelle.nn.transformer_state import KeysAndValues, TransformerMemory, TransformerState
-
-
-class FeedForward(nn.Module):
-    """Two linear layers with ReLU between, at each position alike (section 3.3)."""
-
-    def __init__(self, d_model: int, d_ff: int) -> None:
-        super().__init__()
-        self.inner = nn.Linear(d_model, d_ff)
-        self.outer = nn.Linear(d_ff, d_model)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, D)."""
-        hidden = self.inner(x.flatten(0, 1))  # no view, so that what follows can be in place
-        return self.outer(functional.relu(hidden, inplace=True)).unflatten(0, x.shape[:2])
 
 
 class Residual(nn.Module):
