@@ -206,7 +206,7 @@ class TrainingConfig(Section):
     """Most sentence pairs in a micro-batch; null: as many as micro_batch_tokens allows."""
     micro_batches_per_step: PositiveInt = 2
     """Micro-batches summed into one optimiser step; they are dealt out over the workers."""
-    max_steps: PositiveInt = 4800
+    max_steps: PositiveInt = 6000
     """Optimiser steps in all."""
     optimizer: Literal["muon", "adam"] = "muon"
     """What moves the matrices within the network; embeddings, output layer and vectors are always Adam's."""
