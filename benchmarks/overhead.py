@@ -31,7 +31,9 @@ from typing import Any
 
 from workers import measure
 
+from passerelle.config import TrainParams
 from passerelle.identity import identity
+from passerelle.params_file import load_params
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTING = "2 workers x 1 thread"
@@ -206,7 +208,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     changes = dict(change.split("=", 1) for change in arguments.changes)
-    steps = {"max_steps": str(arguments.steps), "warmup_steps": str(min(400, arguments.steps // 2))}
+    warmup_steps = load_params(TrainParams, ROOT / "params.yaml").training.warmup_steps
+    steps = {"max_steps": str(arguments.steps), "warmup_steps": str(min(warmup_steps, arguments.steps // 2))}
     shards = str(ROOT / "data/shards/train")
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         text = (ROOT / "params.yaml").read_text()
