@@ -50,6 +50,13 @@ def run_body(tmp_path: Path, body: str, *arguments: str) -> subprocess.Completed
     return run(script, *arguments, folder=tmp_path)
 
 
+def test_the_end_looks_for_no_garbage(tmp_path: Path) -> None:
+    body = "import atexit, gc, torch; atexit.register(lambda: print(gc.isenabled(), gc.get_freeze_count() > 100_000))"
+    script = tmp_path / "sample.py"
+    script.write_text(f"{body}\n{SCRIPT.format(body='')}", encoding="utf-8")
+    assert run(script, folder=tmp_path).stdout == "True True\n"
+
+
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_is_the_docstring_and_does_no_work(tmp_path: Path, flag: str) -> None:
     answer = run_body(tmp_path, 'raise ValueError("work was done")', flag)

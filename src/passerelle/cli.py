@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from passerelle.commands import attention, compare, leak, reproduce, score, sync, translate
-from passerelle.stages import fault_line
+from passerelle.stages import end_quickly, fault_line
 
 COMMANDS = (translate, score, attention, compare, leak, reproduce, sync)
 
@@ -14,6 +14,7 @@ COMMANDS = (translate, score, attention, compare, leak, reproduce, sync)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; faults of the user's input are one line on stderr and exit status 1."""
     parsed = _parser().parse_args(arguments)
+    end_quickly()
     try:
         parsed.run(parsed)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
