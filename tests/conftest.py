@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,10 @@ LONGEST = (
 """These files come first, in this order: a process that begins a long one last is waited for by the others."""
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models are tiny, and idle threads of torch spin
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in the background of a shell
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # else processes that tests interrupt would run on
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
