@@ -207,6 +207,8 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", dest="changes")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
+    if wrong := [change for change in arguments.changes if "=" not in change]:
+        parser.error(f"--set {wrong[0]}: must be KEY=VALUE")
     changes = dict(change.split("=", 1) for change in arguments.changes)
     warmup_steps = load_params(TrainParams, ROOT / "params.yaml").training.warmup_steps
     steps = {"max_steps": str(arguments.steps), "warmup_steps": str(min(warmup_steps, arguments.steps // 2))}
