@@ -34,9 +34,9 @@ LONGEST = (
 """These files come first, in this order: a process that begins a long one last is waited for by the others."""
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the models are tiny, and idle threads of torch spin
-for number in (signal.SIGINT, signal.SIGHUP):  # ignored in the background of a shell, and by nohup
-    if signal.getsignal(number) == signal.SIG_IGN:  # else processes that tests signal would run on
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) == signal.SIG_IGN:  # as a shell does in the background, and nohup
+        signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
